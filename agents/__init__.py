@@ -1,0 +1,1 @@
+"""The planning graph, the advisors and what they find."""

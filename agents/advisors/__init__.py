@@ -1,0 +1,1 @@
+"""Advisors: who picks three plans among the projected ones and explains them."""

@@ -1,0 +1,155 @@
+"""What the planning graph finds: evidence, diagnosis, citations, proposals, and the whole answer.
+
+Every sentence a user reads rests on an `Evidence` by id; every number names whether it was measured, modelled or assumed.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from projector.breakdown import Projection
+from projector.specs.bottleneck import Bottleneck, Cause
+from projector.specs.objective import Rejection
+from projector.specs.plan import MeshForm, ParallelismPlan
+from projector.specs.record import Record
+
+EvidenceSource = Literal["measured", "modelled", "assumed", "stated", "catalogue"]
+
+
+class Evidence(Record):
+    """One claim with its number. `ref` points at where it can be checked (summary field, projection, note, chip figure)."""
+
+    id: str = Field(pattern=r"^ev-[a-z0-9-]+$")
+    claim: str
+    value: float | None = None
+    unit: str = ""
+    source: EvidenceSource
+    ref: str
+
+
+class Shares(Record):
+    """Fractions of the window; compute + exposed_communication + exposed_copy + idle == 1."""
+
+    compute: float
+    exposed_communication: float
+    exposed_copy: float
+    idle: float
+    hidden_communication: float = Field(description="communication under compute, as a fraction of the window")
+    unclassified: float
+
+
+class Diagnosis(Record):
+    """The bottleneck, why, and how sure.
+
+    `hypothesis` is what the headline shares alone suggest, `bottleneck` the verdict after operators were looked at.
+    margin: lead of the verdict over the runner-up as a fraction of the window; ambiguous when it is small.
+    """
+
+    source: Literal["measured", "modelled"]
+    bottleneck: Bottleneck
+    cause: Cause
+    hypothesis: Bottleneck
+    overturned: bool
+    scores: dict[Bottleneck, float] = Field(
+        description="share of the window each class explains; they need not sum to 1"
+    )
+    shares: Shares
+    margin: float
+    ambiguous: bool
+    summary: str
+    evidence: tuple[Evidence, ...]
+    limits: tuple[str, ...] = Field((), description="what this diagnosis cannot say, and why")
+
+
+class Citation(Record):
+    """A retrieved note a proposal rests on."""
+
+    note_id: str
+    chunk_id: str
+    title: str
+    quote: str = Field(description="the passage that was retrieved")
+    sources: tuple[str, ...]
+    similarity: float
+
+
+class Change(Record):
+    """One plan field a proposal changes."""
+
+    field: str
+    before: str
+    after: str
+    why: str
+
+
+class Expected(Record):
+    """Projected change against the current plan; fractions (-0.2: 20 % less). None: not known, never 0."""
+
+    step_time_frac: float | None
+    objective_frac: float | None = Field(description="change of the objective, positive is better")
+    memory_frac: float | None
+    exposed_communication_frac: float | None
+    idle_frac: float | None
+    step_time_direction: Literal["less", "same", "more", "unknown"]
+    memory_direction: Literal["less", "same", "more", "unknown"]
+    basis: str
+
+
+class Proposal(Record):
+    """One ranked strategy."""
+
+    rank: int = Field(ge=1)
+    title: str
+    plan: ParallelismPlan
+    mesh: MeshForm | None
+    mesh_note: str = Field("", description="why there is no mesh form, where there is none")
+    changes: tuple[Change, ...]
+    rationale: str
+    expected: Expected
+    evidence: tuple[str, ...] = Field(description="ids of Evidence in PlanResult.evidence")
+    citations: tuple[Citation, ...]
+    projections: tuple[Projection, ...] = Field(description="own cluster first, then the compared profiles")
+    risks: tuple[str, ...]
+    confidence: float = Field(ge=0, le=1)
+    confidence_basis: str
+    adoption_effort: Literal["flag", "config", "relaunch", "code"]
+
+
+class Assumption(Record):
+    """Something the answer takes for granted, and what would change it."""
+
+    field: str
+    value: str
+    reason: str
+    matters: str = Field(description="how the answer would change")
+
+
+class Provenance(Record):
+    """Who decided what, with which versions."""
+
+    advisor: Literal["rules", "llm"]
+    fallback_reason: str = ""
+    versions: dict[str, str]
+
+
+class NearMiss(Record):
+    """A plan that failed a gate by the least."""
+
+    plan: ParallelismPlan
+    rejections: tuple[Rejection, ...]
+
+
+class PlanResult(Record):
+    """The whole answer to one POST /v1/plans."""
+
+    diagnosis: Diagnosis
+    current: Projection | None = Field(description="the current plan through the same model; None without one")
+    proposals: tuple[Proposal, ...]
+    fewer_because: str | None = None
+    not_plannable: str | None = None
+    evidence: tuple[Evidence, ...]
+    assumptions: tuple[Assumption, ...]
+    near_misses: tuple[NearMiss, ...] = ()
+    candidates_considered: int
+    candidates_feasible: int
+    provenance: Provenance
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""The LangGraph planning graph: analyzer, proposal, scoring."""

@@ -1,0 +1,29 @@
+"""PlanRequest: what a user asks; the body of POST /v1/plans and of `shardwise plan --request`."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.cluster import ClusterSpec
+from projector.specs.constraints import Constraints
+from projector.specs.objective import Slo
+from projector.specs.plan import ParallelismPlan
+from projector.specs.record import Record
+from projector.specs.workload import WorkloadSpec
+
+
+class PlanRequest(Record):
+    """Everything is optional: what is missing is inferred from the trace or assumed aloud."""
+
+    workload: WorkloadSpec | None = None
+    architecture: ModelArchitecture | None = Field(None, description="an own model, in place of workload.model")
+    cluster: ClusterSpec | None = None
+    current_plan: ParallelismPlan | None = None
+    objective: str | None = Field(None, description="name of an objective of the phase; None: the phase's default")
+    slo: Slo = Slo()
+    constraints: Constraints = Constraints()
+    hardware: tuple[str, ...] = Field((), description="chips to compare on; () : one TPU and one GPU profile")
+    advisor: Literal["auto", "rules", "llm"] = "auto"
+    verify: bool = Field(False, description="check the proposals with a real compiler where one is installed")
+    wait: float = Field(10.0, ge=0, le=60, description="seconds to wait before answering 202")

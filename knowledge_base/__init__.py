@@ -1,0 +1,1 @@
+"""Notes on sharding, indexed into Chroma and retrieved with citations."""

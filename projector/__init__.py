@@ -1,0 +1,1 @@
+"""The analytic model of time and memory, and the vocabulary everything else speaks."""

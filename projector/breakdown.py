@@ -1,0 +1,138 @@
+"""One breakdown, two producers: traces measure it, the projector models it."""
+
+from typing import Literal, Self
+
+from pydantic import Field, computed_field, model_validator
+
+from projector.specs.objective import Rejection
+from projector.specs.plan import ParallelismPlan
+from projector.specs.record import Record
+
+OperatorKind = Literal[
+    "gemm", "attention", "norm", "elementwise", "moe", "quantise", "embedding", "sampling", "optimizer", "other"
+]
+Axis = Literal["tp", "dp", "fsdp", "pp", "cp", "ep", "unknown"]
+Source = Literal["measured", "modelled", "relative"]
+Fit = Literal["fits", "too_large", "unknown"]
+MemoryDirection = Literal["less", "same", "more", "unknown"]
+
+
+class KindTime(Record):
+    """Seconds a kind of operator takes a step on one device (sum of its operators)."""
+
+    kind: OperatorKind
+    time_s: float = Field(ge=0)
+
+
+class AxisTime(Record):
+    """Seconds of communication along one parallelism axis a step: all of it, and the part nothing hides."""
+
+    axis: Axis
+    total_s: float = Field(ge=0)
+    exposed_s: float = Field(ge=0)
+
+
+class TimeBreakdown(Record):
+    """Where one step goes on one device, in seconds.
+
+    compute_s + exposed_communication_s + exposed_copy_s + idle_s == total_s
+    bubble_s is a part of idle_s. A term that nobody can know is None, never 0.
+    """
+
+    source: Source
+    total_s: float = Field(ge=0)
+    compute_s: float = Field(ge=0)
+    exposed_communication_s: float = Field(ge=0)
+    overlapped_communication_s: float = Field(ge=0)
+    exposed_copy_s: float = Field(0.0, ge=0)
+    idle_s: float = Field(ge=0)
+    bubble_s: float | None = Field(None, ge=0)
+    by_kind: tuple[KindTime, ...] = ()
+    by_axis: tuple[AxisTime, ...] = ()
+
+    @model_validator(mode="after")
+    def _sums(self) -> Self:
+        parts = self.compute_s + self.exposed_communication_s + self.exposed_copy_s + self.idle_s
+        if abs(parts - self.total_s) > 1e-6 * max(self.total_s, 1e-9):
+            raise ValueError(f"breakdown parts sum to {parts} s, not to {self.total_s} s")
+        return self
+
+    @property
+    def communication_s(self) -> float:
+        """All communication, hidden or not."""
+        return self.exposed_communication_s + self.overlapped_communication_s
+
+
+class MemoryBreakdown(Record):
+    """Peak bytes on the fullest device, itemised."""
+
+    weights_bytes: float = Field(ge=0)
+    gradients_bytes: float = Field(0.0, ge=0)
+    optimizer_bytes: float = Field(0.0, ge=0)
+    activations_bytes: float = Field(0.0, ge=0)
+    kv_cache_bytes: float = Field(0.0, ge=0)
+    buffers_bytes: float = Field(0.0, ge=0, description="communication buffers, gathered shards, logits")
+    reserve_bytes: float = Field(0.0, ge=0, description="runtime, fragmentation")
+    capacity_bytes: float = Field(gt=0)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def total_bytes(self) -> float:
+        """Sum of the items."""
+        return (
+            self.weights_bytes
+            + self.gradients_bytes
+            + self.optimizer_bytes
+            + self.activations_bytes
+            + self.kv_cache_bytes
+            + self.buffers_bytes
+            + self.reserve_bytes
+        )
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def fit(self) -> Fit:
+        """Whether the sum is within the capacity."""
+        return "fits" if self.total_bytes <= self.capacity_bytes else "too_large"
+
+
+class Interval(Record):
+    """A range the true value is expected in; `basis` says what the width rests on."""
+
+    low: float
+    high: float
+    basis: str
+
+
+class Projection(Record):
+    """What the projector says of one plan on one cluster.
+
+    Training fills tokens_per_s_per_chip and mfu_frac; serving fills the latencies and throughputs.
+    With source "relative" the model is unknown: step_time_s scales the measured step, `memory` is None and
+    `memory_direction` says whether the plan needs more or less than the current one.
+    """
+
+    plan: ParallelismPlan
+    chip: str
+    chips: int = Field(ge=1)
+    source: Source
+    step_time_s: float = Field(ge=0, description="optimizer step (training); mean engine decode step (serving)")
+    step_time_interval_s: Interval
+    breakdown: TimeBreakdown
+    memory: MemoryBreakdown | None
+    memory_direction: MemoryDirection = "unknown"
+    tokens_per_s_per_chip: float | None = Field(None, ge=0, description="trained tokens (training only)")
+    mfu_frac: float | None = Field(None, ge=0)
+    ttft_s: float | None = Field(None, ge=0)
+    tpot_s: float | None = Field(None, ge=0)
+    request_latency_s: float | None = Field(None, ge=0)
+    decode_tokens_per_s_per_chip: float | None = Field(None, ge=0)
+    total_tokens_per_s_per_chip: float | None = Field(None, ge=0)
+    max_concurrency: float | None = Field(None, ge=0, description="requests the KV pool of the fleet holds")
+    rejections: tuple[Rejection, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def fit(self) -> Fit:
+        """fits, too_large, or unknown where memory could not be modelled."""
+        return "unknown" if self.memory is None else self.memory.fit

@@ -1,0 +1,1 @@
+"""Costs: roofline, collectives, pipeline, memory."""

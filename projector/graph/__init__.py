@@ -1,0 +1,1 @@
+"""The operator graph of a model under a plan."""

@@ -1,0 +1,1 @@
+"""The vocabulary: frozen records that cross HTTP, YAML and the database."""

@@ -1,0 +1,41 @@
+"""Constraints: what the user fixes, bounds or forbids."""
+
+from typing import Self
+
+from pydantic import Field, field_validator, model_validator
+
+from projector.errors import UnknownName
+from projector.specs.plan import ParallelismPlan
+from projector.specs.record import Record
+
+Value = int | bool | str
+
+
+class Bounds(Record):
+    """Inclusive limits of one plan field."""
+
+    low: int | None = None
+    high: int | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise ValueError(f"low {self.low} > high {self.high}")
+        return self
+
+
+class Constraints(Record):
+    """Limits every proposal keeps; the device count of the cluster is one by itself."""
+
+    fixed: dict[str, Value] = Field(default_factory=dict, description="plan field -> the only value allowed")
+    bounds: dict[str, Bounds] = Field(default_factory=dict, description="plan field -> inclusive limits")
+    max_chips: int | None = Field(None, ge=1)
+    allow_numerics_changes: bool = Field(False, description="whether precision and KV dtype may change")
+
+    @field_validator("fixed", "bounds")
+    @classmethod
+    def _known_fields(cls, value: dict[str, object]) -> dict[str, object]:
+        for name in value:
+            if name not in ParallelismPlan.model_fields:
+                raise UnknownName("plan field", name, ParallelismPlan.model_fields)
+        return value

@@ -1,0 +1,76 @@
+"""HardwareProfile: one chip's datasheet with a source for every figure, and its calibration apart."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from projector.specs.plan import Dtype
+from projector.specs.record import Record
+
+FabricKind = Literal["switch", "torus", "mesh"]
+
+
+class Figure(Record):
+    """One datasheet figure in base SI, with where and when it was read."""
+
+    value: float = Field(gt=0)
+    source: str
+    retrieved: str = Field(description="ISO 8601 date")
+    unverified: bool = False
+
+
+class Fabric(Record):
+    """Links between the chips of one tightly coupled domain.
+
+    bytes_per_s_one_way is the sum over a chip's links in one direction.
+    torus: torus_dimensions 2 or 3, links_per_chip = 2 a dimension; an axis wraps around from wrap_min_size on
+    (multiples of it); smaller axes are lines.
+    """
+
+    kind: FabricKind
+    name: str
+    bytes_per_s_one_way: Figure
+    links_per_chip: int | None = Field(None, ge=1)
+    torus_dimensions: Literal[2, 3] | None = None
+    wrap_multiple: int | None = Field(None, ge=1, description="an axis wraps when its size is a multiple of this")
+    max_domain_chips: int = Field(ge=1)
+    latency_s: float = Field(gt=0, description="alpha of one hop or one switch crossing")
+
+
+class ScaleOut(Record):
+    """The network between domains (NIC, DCN), per chip and direction."""
+
+    name: str
+    bytes_per_s_one_way: Figure | None = None
+    latency_s: float = Field(gt=0)
+
+
+class Calibration(Record):
+    """Efficiencies the model multiplies peaks with; measured or assumed, never datasheet."""
+
+    gemm_efficiency_frac: float = Field(gt=0, le=1, description="large bf16 GEMM over peak")
+    attention_efficiency_frac: float = Field(gt=0, le=1)
+    hbm_efficiency_frac: float = Field(gt=0, le=1)
+    link_efficiency_frac: float = Field(gt=0, le=1)
+    gemm_half_size_flop: float = Field(gt=0, description="a GEMM of this size reaches half of its efficiency")
+    kernel_launch_s: float = Field(ge=0, description="host cost of one launch when nothing hides it")
+    source: str
+
+
+class HardwareProfile(Record):
+    """One chip. All figures are per chip; an axis multiplies to chips * devices_per_chip devices."""
+
+    id: str
+    vendor: str
+    kind: Literal["gpu", "tpu"]
+    aliases: tuple[str, ...] = ()
+    devices_per_chip: int = Field(1, ge=1)
+    chips_per_node: int = Field(ge=1)
+    peak_flop_per_s: dict[Dtype, Figure] = Field(description="dense peak a dtype; a dtype left out is not offered")
+    hbm_bytes: Figure
+    hbm_bytes_per_s: Figure
+    intra: Fabric
+    inter: ScaleOut
+    price_usd_per_chip_hour: Figure | None = None
+    tdp_w: Figure | None = None
+    calibration: Calibration

@@ -1,0 +1,103 @@
+"""ParallelismPlan: how one job is laid out, and its TPU mesh form."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from projector.specs.record import Record
+
+Phase = Literal["training", "serving"]
+Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4"]
+Recompute = Literal["none", "selective", "full"]
+Schedule = Literal["1f1b", "interleaved"]
+Degree = int
+
+MESH_AXES = ("replica", "data", "seq", "model")
+
+
+class MeshForm(Record):
+    """The same layout as TPU users and PROMPTS write it; axes multiply to the device count.
+
+    `seq` is context parallelism (never Megatron's sequence parallelism), `model` is tensor parallelism.
+    The form does not say whether weights are sharded over `data`.
+    """
+
+    replica: int = Field(1, ge=1)
+    data: int = Field(1, ge=1)
+    seq: int = Field(1, ge=1)
+    model: int = Field(1, ge=1)
+
+
+class ParallelismPlan(Record):
+    """One layout. Degrees are over devices; `devices = dp * cp * tp * pp`.
+
+    dp         all data parallelism (training) or engine replicas x attention data parallelism (serving)
+    fsdp       size of the weight-sharding group inside dp: 1 replicated, dp fully sharded, between hybrid
+    tp, sp     tensor parallelism; Megatron sequence parallelism inside the TP group
+    pp, vp     pipeline stages; virtual stages a device
+    cp         context parallelism (ring attention)
+    ep, etp    expert parallelism and tensor parallelism inside an expert; ep * etp divides dp * cp * tp
+    micro_batch   sequences a data-parallel rank pushes through at once
+    grad_accum    micro-batches a step
+    """
+
+    phase: Phase = "training"
+    dp: Degree = Field(1, ge=1)
+    fsdp: Degree = Field(1, ge=1)
+    zero_stage: Literal[0, 1, 2, 3] = 0
+    tp: Degree = Field(1, ge=1)
+    sp: bool = False
+    pp: Degree = Field(1, ge=1)
+    vp: Degree = Field(1, ge=1)
+    cp: Degree = Field(1, ge=1)
+    ep: Degree = Field(1, ge=1)
+    etp: Degree = Field(1, ge=1)
+    micro_batch: int = Field(1, ge=1)
+    grad_accum: int = Field(1, ge=1)
+    recompute: Recompute = "none"
+    schedule: Schedule = "1f1b"
+    compute_dtype: Dtype = "bf16"
+    overlap_grad_reduce: bool = True
+    overlap_param_gather: bool = True
+    overlap_tp: bool = False
+    # serving
+    attention_dp: Degree = Field(1, ge=1, description="ranks of one engine that own whole requests; divides dp")
+    weight_dtype: Dtype = "bf16"
+    kv_cache_dtype: Dtype = "bf16"
+    max_num_seqs: int = Field(64, ge=1, description="requests an engine decodes at once")
+    chunked_prefill_tokens: int = Field(2048, ge=0, description="prefill tokens a mixed step; 0: whole prompts")
+    cuda_graphs: bool = True
+
+    @model_validator(mode="after")
+    def _degrees_agree(self) -> Self:
+        if self.dp % self.fsdp:
+            raise ValueError(f"fsdp {self.fsdp} does not divide dp {self.dp}")
+        if (self.dp * self.cp * self.tp) % (self.ep * self.etp):
+            raise ValueError(
+                f"ep * etp = {self.ep * self.etp} does not divide dp * cp * tp = {self.dp * self.cp * self.tp}"
+            )
+        if self.dp % self.attention_dp:
+            raise ValueError(f"attention_dp {self.attention_dp} does not divide dp {self.dp}")
+        return self
+
+    @property
+    def devices(self) -> int:
+        """Devices the plan occupies."""
+        return self.dp * self.cp * self.tp * self.pp
+
+    @property
+    def replicas(self) -> int:
+        """Independent engines of a serving plan."""
+        return self.dp // self.attention_dp
+
+    @property
+    def layout(self) -> tuple[int, int, int, int, int, int]:
+        """(dp, fsdp, tp, pp, cp, ep): what makes two plans distinct layouts."""
+        return (self.dp, self.fsdp, self.tp, self.pp, self.cp, self.ep)
+
+    def mesh(self) -> MeshForm | None:
+        """The TPU mesh form, or None where it cannot say the plan (pp > 1 or ep > 1 have no axis in it)."""
+        if self.pp > 1 or self.ep > 1:
+            return None
+        replica = self.dp // self.fsdp if 1 < self.fsdp < self.dp else 1
+        return MeshForm(replica=replica, data=self.dp // replica, seq=self.cp, model=self.tp)

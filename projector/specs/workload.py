@@ -1,0 +1,35 @@
+"""WorkloadSpec: what is computed, apart from how it is laid out."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from projector.specs.plan import Dtype, Phase
+from projector.specs.record import Record
+
+
+class WorkloadSpec(Record):
+    """Model, phase, sizes and precision of one job. What is None is unknown and must be inferred or assumed aloud.
+
+    Training: global_batch sequences of seq_len tokens a step.
+    Serving: a closed loop of `concurrency` requests over the fleet, each of input_len prompt and output_len new tokens.
+    """
+
+    phase: Phase = "training"
+    model: str | None = Field(None, description="catalogue name of the model; None: unknown")
+    seq_len: int | None = Field(None, ge=1, description="tokens a training sequence")
+    global_batch: int | None = Field(None, ge=1, description="sequences a training step over all devices")
+    input_len: int | None = Field(None, ge=1, description="prompt tokens a request")
+    output_len: int | None = Field(None, ge=1, description="generated tokens a request")
+    concurrency: int | None = Field(None, ge=1, description="requests in flight over the whole fleet")
+    precision: Dtype = "bf16"
+
+    @model_validator(mode="after")
+    def _keys_match_phase(self) -> Self:
+        training_only = {"seq_len": self.seq_len, "global_batch": self.global_batch}
+        serving_only = {"input_len": self.input_len, "output_len": self.output_len, "concurrency": self.concurrency}
+        foreign = serving_only if self.phase == "training" else training_only
+        given = [key for key, value in foreign.items() if value is not None]
+        if given:
+            raise ValueError(f"{', '.join(given)} has no meaning in a {self.phase} workload")
+        return self

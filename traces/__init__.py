@@ -1,0 +1,1 @@
+"""Readers of profiler traces, and what one trace says."""

@@ -1,0 +1,1 @@
+"""One trace format a file."""
