@@ -1,0 +1,46 @@
+"""Documents that lag the code fail here."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_architecture_names_only_paths_that_exist():
+    text = (ROOT / "docs/architecture.md").read_text()
+    for path in re.findall(r"`((?:app|agents|knowledge_base|projector|traces)/[\w./]*)`", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_every_package_is_described():
+    text = (ROOT / "docs/architecture.md").read_text()
+    for package in ("app", "agents", "knowledge_base", "projector", "traces"):
+        assert f"`{package}/`" in text
+
+
+def test_decisions_are_numbered_without_gaps_and_have_the_four_parts():
+    files = sorted((ROOT / "docs/decisions").glob("*.md"))
+    assert [int(file.name[:4]) for file in files] == list(range(1, len(files) + 1))
+    for file in files:
+        text = file.read_text()
+        for part in ("**Context.**", "**Decision.**", "**Consequences.**", "**Alternatives.**"):
+            assert part in text, f"{file.name} lacks {part}"
+
+
+def test_every_make_target_the_readme_names_exists():
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"`?make ([a-z-]+)", (ROOT / "README.md").read_text()):
+        assert re.search(rf"^{target}:", makefile, re.M), target
+
+
+def test_every_pin_is_exact():
+    for line in (ROOT / "constraints.txt").read_text().splitlines():
+        assert line.startswith("#") or re.fullmatch(r"[A-Za-z0-9._-]+==[^=]+", line), line
+
+
+def test_packages_resolve_to_this_project():
+    import agents
+    import traces
+
+    assert Path(agents.__file__).is_relative_to(ROOT)
+    assert Path(traces.__file__).is_relative_to(ROOT)
