@@ -10,6 +10,7 @@ ShardwiseError
  |   |- EmptyTrace         400  nothing was recorded that could be summarised
  |   |- TraceTooLarge      413  a limit on bytes, ratio, events or nesting was passed
  |- StoreBusy            503  another process owns the knowledge store
+ |- KnowledgeUnavailable 503  the knowledge store or its embedding model cannot be used at the moment
 
 An infeasible plan is never an exception: it is a `Rejection` value (`projector.specs.objective`).
 """
@@ -97,4 +98,11 @@ class StoreBusy(ShardwiseError):
     """Another process owns the knowledge store."""
 
     code = "store_busy"
+    http_status = 503
+
+
+class KnowledgeUnavailable(ShardwiseError):
+    """The knowledge store cannot be reached or written, or its embedding model is missing or not the pinned one."""
+
+    code = "knowledge_unavailable"
     http_status = 503

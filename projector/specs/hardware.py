@@ -1,13 +1,14 @@
 """HardwareProfile: one chip's datasheet with a source for every figure, and its calibration apart."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from projector.specs.plan import Dtype
 from projector.specs.record import Record
 
-FabricKind = Literal["switch", "torus", "mesh"]
+FabricKind = Literal["switch", "torus", "mesh", "pcie"]
+ChipKind = Literal["gpu", "tpu", "trainium"]
 
 
 class Figure(Record):
@@ -22,14 +23,20 @@ class Figure(Record):
 class Fabric(Record):
     """Links between the chips of one tightly coupled domain.
 
-    bytes_per_s_one_way is the sum over a chip's links in one direction.
-    torus: torus_dimensions 2 or 3, links_per_chip = 2 a dimension; an axis wraps around from wrap_min_size on
-    (multiples of it); smaller axes are lines.
+    bytes_per_s_one_way is the sum over a chip's links in one direction; None where no source states it.
+    switch: a crossbar, every chip reaches every other at its full rate
+    torus: torus_dimensions 2 or 3, links_per_chip = 2 a dimension; an axis wraps around where its size is a multiple
+        of wrap_multiple; other axes are lines
+    mesh: one link to each of the other chips of the domain
+    pcie: through switches and host bridges of one host, priced like a switch with a lower link efficiency
+    bridge_bytes_per_s_one_way: a faster link that joins chips 2k and 2k + 1 (NVLink bridge); larger groups cross the
+        fabric.
     """
 
     kind: FabricKind
     name: str
-    bytes_per_s_one_way: Figure
+    bytes_per_s_one_way: Figure | None = None
+    bridge_bytes_per_s_one_way: Figure | None = None
     links_per_chip: int | None = Field(None, ge=1)
     torus_dimensions: Literal[2, 3] | None = None
     wrap_multiple: int | None = Field(None, ge=1, description="an axis wraps when its size is a multiple of this")
@@ -46,7 +53,10 @@ class ScaleOut(Record):
 
 
 class Calibration(Record):
-    """Efficiencies the model multiplies peaks with; measured or assumed, never datasheet."""
+    """Efficiencies the model multiplies peaks with; measured or assumed, never datasheet.
+
+    `assumed` names the values that nobody measured on this chip; the others rest on the measurements `source` names.
+    """
 
     gemm_efficiency_frac: float = Field(gt=0, le=1, description="large bf16 GEMM over peak")
     attention_efficiency_frac: float = Field(gt=0, le=1)
@@ -54,7 +64,17 @@ class Calibration(Record):
     link_efficiency_frac: float = Field(gt=0, le=1)
     gemm_half_size_flop: float = Field(gt=0, description="a GEMM of this size reaches half of its efficiency")
     kernel_launch_s: float = Field(ge=0, description="host cost of one launch when nothing hides it")
+    kernel_floor_s: float = Field(2e-6, ge=0, description="device time no kernel goes below")
+    engine_step_s: float = Field(7.5e-4, ge=0, description="host time a serving engine adds to every step")
     source: str
+    assumed: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _assumed_are_fields(self) -> Self:
+        foreign = set(self.assumed) - (set(type(self).model_fields) - {"source", "assumed"})
+        if foreign:
+            raise ValueError(f"assumed names {sorted(foreign)}, which are no calibration values")
+        return self
 
 
 class HardwareProfile(Record):
@@ -62,7 +82,7 @@ class HardwareProfile(Record):
 
     id: str
     vendor: str
-    kind: Literal["gpu", "tpu"]
+    kind: ChipKind
     aliases: tuple[str, ...] = ()
     devices_per_chip: int = Field(1, ge=1)
     chips_per_node: int = Field(ge=1)
@@ -73,4 +93,8 @@ class HardwareProfile(Record):
     inter: ScaleOut
     price_usd_per_chip_hour: Figure | None = None
     tdp_w: Figure | None = None
+    sources: dict[str, str] = Field(
+        default_factory=dict, description="where plain counts and latencies come from, by path ('intra.latency_s')"
+    )
     calibration: Calibration
+    note: str = Field("", description="what a reader of the figures has to know")

@@ -1,0 +1,211 @@
+"""ProjectionBatch: what the projector says of many plans, as columns; entry i reads as a `Projection` record."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projector.breakdown import Axis, AxisTime, Interval, KindTime, OperatorKind, Projection, TimeBreakdown
+from projector.cost.memory import MemoryColumns
+from projector.cost.overlap import AxisTimes
+from projector.errors import UnknownName
+from projector.graph.columns import Column, Switch
+from projector.specs.objective import Rejection, Slo
+from projector.specs.plan_batch import PlanBatch
+from projector.units import bytes_to_gb, s_to_ms
+
+
+@dataclass(frozen=True)
+class BreakdownColumns:
+    """Seconds of one step on the busiest device, as in `TimeBreakdown`; columns of shape [n]."""
+
+    total_s: Column
+    compute_s: Column
+    exposed_communication_s: Column
+    overlapped_communication_s: Column
+    idle_s: Column
+    bubble_s: Column
+    by_kind: dict[OperatorKind, Column]
+    by_axis: dict[Axis, AxisTimes]
+
+    @classmethod
+    def of(
+        cls, by_kind: dict[OperatorKind, Column], by_axis: dict[Axis, AxisTimes], idle_s: Column, bubble_s: Column
+    ) -> "BreakdownColumns":
+        """Totals from the parts: total = compute + exposed communication + idle, by construction."""
+        zero = np.zeros_like(idle_s)
+        compute_s = sum(by_kind.values(), start=zero)
+        exposed_s = sum((times.exposed_s for times in by_axis.values()), start=zero)
+        communication_s = sum((times.total_s for times in by_axis.values()), start=zero)
+        return cls(
+            total_s=compute_s + exposed_s + idle_s,
+            compute_s=compute_s,
+            exposed_communication_s=exposed_s,
+            overlapped_communication_s=np.maximum(communication_s - exposed_s, 0.0),
+            idle_s=idle_s,
+            bubble_s=bubble_s,
+            by_kind=by_kind,
+            by_axis=by_axis,
+        )
+
+    def record(self, index: int) -> TimeBreakdown:
+        """The breakdown of one plan; kinds and axes that take no time are left out."""
+        return TimeBreakdown(
+            source="modelled",
+            total_s=float(self.total_s[index]),
+            compute_s=float(self.compute_s[index]),
+            exposed_communication_s=float(self.exposed_communication_s[index]),
+            overlapped_communication_s=float(self.overlapped_communication_s[index]),
+            idle_s=float(self.idle_s[index]),
+            bubble_s=float(self.bubble_s[index]),
+            by_kind=tuple(
+                KindTime(kind=kind, time_s=float(time[index])) for kind, time in self.by_kind.items() if time[index] > 0
+            ),
+            by_axis=tuple(
+                AxisTime(axis=axis, total_s=float(times.total_s[index]), exposed_s=float(times.exposed_s[index]))
+                for axis, times in self.by_axis.items()
+                if times.total_s[index] > 0
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A sentence about the plans it holds for (None: all)."""
+
+    text: str
+    plans: Switch | None = None
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Figures of a phase; columns of shape [n], None where the phase has no such figure."""
+
+    tokens_per_s_per_chip: Column | None = None
+    mfu_frac: Column | None = None
+    ttft_s: Column | None = None
+    tpot_s: Column | None = None
+    request_latency_s: Column | None = None
+    decode_tokens_per_s_per_chip: Column | None = None
+    total_tokens_per_s_per_chip: Column | None = None
+    max_concurrency: Column | None = None
+
+    def record(self, index: int) -> dict[str, float]:
+        """The figures of one plan that the phase has."""
+        return {name: float(column[index]) for name, column in vars(self).items() if column is not None}
+
+
+@dataclass(frozen=True)
+class IntervalRule:
+    """low and high as factors of the projected step time, and what they rest on."""
+
+    low_factor: float
+    high_factor: float
+    basis: str
+
+    def around(self, value: float) -> Interval:
+        """The interval of one projection."""
+        return Interval(low=self.low_factor * value, high=self.high_factor * value, basis=self.basis)
+
+
+@dataclass(frozen=True)
+class ProjectionBatch:
+    """Projections of a batch on one cluster. `batch[i]` is the i-th as a record; objectives come as columns."""
+
+    batch: PlanBatch
+    chip: str
+    chips: int
+    devices_per_chip: int
+    step_time_s: Column
+    breakdown: BreakdownColumns
+    memory: MemoryColumns
+    metrics: Metrics
+    interval: IntervalRule
+    assumptions: tuple[Assumption, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def __iter__(self) -> Iterator[Projection]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, index: int) -> Projection:
+        time_s = float(self.step_time_s[index])
+        memory = self.memory.record(index)
+        return Projection(
+            plan=self.batch[index],
+            chip=self.chip,
+            chips=self.chips,
+            source="modelled",
+            step_time_s=time_s,
+            step_time_interval_s=self.interval.around(time_s),
+            breakdown=self.breakdown.record(index),
+            memory=memory,
+            **self.metrics.record(index),
+            rejections=_too_large(memory.total_bytes, memory.capacity_bytes),
+            assumptions=tuple(a.text for a in self.assumptions if a.plans is None or a.plans[index]),
+        )
+
+    @property
+    def memory_bytes(self) -> Column:
+        """Peak bytes on the fullest device, reserve included, shape [n]."""
+        return self.memory.total_bytes
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether a plan leaves the reserve free, shape [n]."""
+        return self.memory.fits
+
+    def objective(self, name: str) -> Column:
+        """The named objective in its own unit, shape [n]. UnknownName where this phase has no such objective."""
+        m = self.metrics
+        figures = {
+            "tokens_per_s_per_chip": m.tokens_per_s_per_chip,
+            "step_time_s": self.step_time_s if m.tokens_per_s_per_chip is not None else None,
+            "mfu": m.mfu_frac if m.tokens_per_s_per_chip is not None else None,
+            "memory_per_chip_gb": bytes_to_gb(1.0) * self.memory_bytes * self.devices_per_chip,
+            "decode_throughput_tps_per_gpu": m.decode_tokens_per_s_per_chip,
+            "total_throughput_tps_per_gpu": m.total_tokens_per_s_per_chip,
+            "ttft_ms": _ms(m.ttft_s),
+            "itl_ms": _ms(m.tpot_s),
+            "request_latency_ms": _ms(m.request_latency_s),
+        }
+        column = figures.get(name)
+        if column is None:
+            raise UnknownName("objective", name, [known for known, value in figures.items() if value is not None])
+        return column
+
+    def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
+        """For every plan the budgets it misses, all of them. A budget of another phase's figure cannot be missed."""
+        budgets = (
+            ("ttft_ms", "TTFT", _ms(self.metrics.ttft_s), slo.ttft_ms),
+            ("tpot_ms", "TPOT", _ms(self.metrics.tpot_s), slo.tpot_ms),
+            ("request_latency_ms", "request latency", _ms(self.metrics.request_latency_s), slo.request_latency_ms),
+        )
+        misses: list[list[Rejection]] = [[] for _ in range(len(self))]
+        for rule, quantity, column, limit in budgets:
+            if column is None or limit is None:
+                continue
+            for index in np.flatnonzero(column > limit):
+                value = float(column[index])
+                misses[index].append(Rejection(rule=rule, quantity=quantity, value=value, limit=limit, unit="ms"))
+        return [tuple(found) for found in misses]
+
+
+def _ms(seconds: Column | None) -> Column | None:
+    return None if seconds is None else s_to_ms(1.0) * seconds
+
+
+def _too_large(total_bytes: float, capacity_bytes: float) -> tuple[Rejection, ...]:
+    if total_bytes <= capacity_bytes:
+        return ()
+    return (
+        Rejection(
+            rule="memory",
+            quantity="memory of a device with its reserve",
+            value=bytes_to_gb(total_bytes),
+            limit=bytes_to_gb(capacity_bytes),
+            unit="GB",
+        ),
+    )

@@ -1,0 +1,73 @@
+"""Time of one collective: alpha-beta over two tiers, the best of the algorithms a library would choose from."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from projector.cost.routes import Route
+from projector.graph.columns import Column
+from projector.graph.operator import Collective, GroupName
+
+
+def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route]) -> Column:
+    """Seconds of one execution, shape [n]; zero for groups of one.
+
+    B bytes over g = i o ranks, i inside a domain at b_i, o domains at b_o, steps alpha_i and alpha_o:
+
+        all-gather, reduce-scatter   max(B (i-1)/i / b_i, B/i (o-1)/o / b_o) + hops alpha_i + (o-1) alpha_o
+        all-reduce                   twice that; latency also as a tree, 2 (log2 i alpha_i + log2 o alpha_o);
+                                     inside one switched domain also in one step, (i-1) B / b_i + alpha_i
+        all-to-all                   max(B (i-1)/g / b_spread, B (1 - 1/o) / b_o) + alpha_i + log2 o alpha_o
+        send                         B / b + alpha on the slowest tier the group crosses
+
+    The two tiers of a ring work at once on different chunks, hence the maximum. Source: Thakur et al. 2005 for the
+    algorithms, NCCL's and the TPU scaling book's use of them. Left out: protocol switches over message size beyond
+    alpha, contention between groups of different axes, rail-optimised or oversubscribed fabrics.
+    """
+    route, payload = routes[collective.group], collective.payload_bytes
+    formulas = {
+        "all_gather": _gather_s,
+        "reduce_scatter": _gather_s,
+        "all_reduce": _all_reduce_s,
+        "all_to_all": _all_to_all_s,
+        "send": _send_s,
+    }
+    return np.where(route.size > 1, formulas[collective.kind](payload, route), 0.0)
+
+
+def _transfer_s(payload: Column, route: Route) -> Column:
+    inner_s = payload * (route.inner - 1) / route.inner / route.inner_bytes_per_s
+    outer_s = payload / route.inner * (route.outer - 1) / route.outer / route.outer_ring_bytes_per_s
+    transfer: Column = np.maximum(inner_s, outer_s)
+    return transfer
+
+
+def _ring_latency_s(route: Route) -> Column:
+    return route.inner_hops * route.inner_hop_s + (route.outer - 1) * route.outer_hop_s
+
+
+def _gather_s(payload: Column, route: Route) -> Column:
+    return _transfer_s(payload, route) + _ring_latency_s(route)
+
+
+def _all_reduce_s(payload: Column, route: Route) -> Column:
+    tree_s = np.log2(route.inner) * route.inner_hop_s + np.log2(route.outer) * route.outer_hop_s
+    latency_s = np.minimum(_ring_latency_s(route), tree_s) if route.direct else _ring_latency_s(route)
+    several_s = 2 * (_transfer_s(payload, route) + latency_s)
+    if not route.direct:
+        return several_s
+    at_once_s = (route.inner - 1) * payload / route.inner_bytes_per_s + route.inner_hop_s
+    return np.where(route.outer > 1, several_s, np.minimum(several_s, at_once_s))
+
+
+def _all_to_all_s(payload: Column, route: Route) -> Column:
+    inner_s = payload * (route.inner - 1) / route.size / route.spread_bytes_per_s
+    outer_s = payload * (route.outer - 1) / route.outer / route.outer_bytes_per_s
+    latency_s = np.where(route.inner > 1, route.inner_hop_s, 0.0) + np.log2(route.outer) * route.outer_hop_s
+    return np.maximum(inner_s, outer_s) + latency_s
+
+
+def _send_s(payload: Column, route: Route) -> Column:
+    inside_s = payload / route.inner_bytes_per_s + route.inner_hop_s
+    across_s = payload / route.outer_bytes_per_s + route.outer_hop_s
+    return np.where(route.outer > 1, across_s, inside_s)

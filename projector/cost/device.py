@@ -1,0 +1,79 @@
+"""Device: the rates of one device, from the datasheet figures and calibration of its chip."""
+
+from dataclasses import dataclass
+
+from projector.errors import InvalidDescription
+from projector.graph.columns import DTYPE_BYTES
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan import Dtype
+
+# What runs in place of a dtype the chip has no units for. Narrow formats are widened, never the other way round.
+WIDER: dict[Dtype, tuple[Dtype, ...]] = {
+    "fp4": ("fp8", "bf16", "fp16"),
+    "fp8": ("bf16", "fp16"),
+    "int8": ("bf16", "fp16"),
+    "fp16": ("bf16",),
+    "bf16": ("fp16",),
+    "fp32": (),
+}
+
+
+@dataclass(frozen=True)
+class Device:
+    """Rates of one device: the chip's figures over its devices_per_chip. Base SI, efficiencies as fractions.
+
+    peak_flop_per_s   dense peak a dtype
+    ramp_s            fixed cost of a GEMM: the time its half-size FLOP take at the efficiency of a large 16-bit GEMM,
+                      so a GEMM of gemm_half_size_flop reaches half the efficiency of a large one
+    """
+
+    hardware: HardwareProfile
+    peak_flop_per_s: dict[Dtype, float]
+    hbm_bytes: float
+    hbm_bytes_per_s: float
+    ramp_s: float
+
+    @classmethod
+    def of(cls, hardware: HardwareProfile) -> "Device":
+        """The device of a chip. InvalidDescription where it offers no 16-bit dtype."""
+        share = hardware.devices_per_chip
+        peaks = {dtype: figure.value / share for dtype, figure in hardware.peak_flop_per_s.items()}
+        calibration = hardware.calibration
+        wide = peaks.get("bf16", peaks.get("fp16"))
+        if wide is None:
+            raise InvalidDescription(f"{hardware.id} states neither a bf16 nor an fp16 peak")
+        return cls(
+            hardware=hardware,
+            peak_flop_per_s=peaks,
+            hbm_bytes=hardware.hbm_bytes.value / share,
+            hbm_bytes_per_s=hardware.hbm_bytes_per_s.value / share,
+            ramp_s=calibration.gemm_half_size_flop / (wide * calibration.gemm_efficiency_frac),
+        )
+
+    def runs(self, dtype: Dtype) -> Dtype:
+        """The dtype GEMMs of `dtype` run in here: itself where the chip offers it, otherwise the next wider one.
+
+        InvalidDescription where there is none (fp32 on a chip without an fp32 figure).
+        """
+        if dtype in self.peak_flop_per_s:
+            return dtype
+        for wider in WIDER[dtype]:
+            if wider in self.peak_flop_per_s:
+                return wider
+        offered = ", ".join(sorted(self.peak_flop_per_s))
+        raise InvalidDescription(f"{self.hardware.id} does not offer {dtype}", hint=f"offered: {offered}")
+
+    def wide_peaks(self) -> dict[str, float]:
+        """Peak of what stays wide (attention, head) beside each compute dtype: fp32 for fp32, 16 bit otherwise."""
+        half = self.peak_flop_per_s[self.runs("bf16")]
+        return dict.fromkeys(DTYPE_BYTES, half) | {"fp32": self.peak_flop_per_s.get("fp32", half)}
+
+    def linear_peaks(self) -> dict[str, float]:
+        """Peak of GEMMs in each compute dtype this chip can run, itself or widened."""
+        peaks: dict[str, float] = {}
+        for dtype in WIDER:
+            try:
+                peaks[dtype] = self.peak_flop_per_s[self.runs(dtype)]
+            except InvalidDescription:
+                continue
+        return peaks

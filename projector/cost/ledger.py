@@ -1,0 +1,103 @@
+"""Ledger: times of all operators, summed by pass and by what they are, once a place of the model."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from projector.breakdown import Axis, OperatorKind
+from projector.cost.collectives import collective_time_s
+from projector.cost.roofline import Rates, operator_time_s
+from projector.cost.routes import Route
+from projector.cost.stages import Stage
+from projector.graph.columns import Column
+from projector.graph.operator import PLACES, CollectiveKind, GroupName, Operator, Pass, Place
+
+ComputeKey = tuple[Pass, OperatorKind]
+WireKey = tuple[Pass, Axis, CollectiveKind]
+K = TypeVar("K", ComputeKey, WireKey, Pass)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Seconds (columns) of one passage of each place, and the launches it costs the host."""
+
+    compute_s: dict[Place, dict[ComputeKey, Column]] = field(default_factory=dict)
+    wire_s: dict[Place, dict[WireKey, Column]] = field(default_factory=dict)
+    launches: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, operators: Iterable[Operator], rates: Rates, routes: Mapping[GroupName, Route]) -> "Ledger":
+        """Price every operator once and add it to its place."""
+        ledger = cls()
+        for operator in operators:
+            ledger._add(operator, rates, routes)
+        return ledger
+
+    def _add(self, operator: Operator, rates: Rates, routes: Mapping[GroupName, Route]) -> None:
+        place = operator.place
+        if operator.collective is None:
+            time_s = operator.count * operator_time_s(operator, rates)
+            _accumulate(self.compute_s, place, (operator.run, operator.kind), time_s)
+        else:
+            time_s = operator.count * collective_time_s(operator.collective, routes)
+            key = (operator.run, operator.collective.axis, operator.collective.kind)
+            _accumulate(self.wire_s, place, key, time_s)
+        _accumulate(self.launches, place, operator.run, operator.count * operator.kernels)
+
+    def on(self, stage: Stage, zero: Column) -> "StageTimes":
+        """The sums on one stage: each place as often as the stage holds it."""
+        return StageTimes(
+            compute_s=_weighted(self.compute_s, stage, zero),
+            wire_s=_weighted(self.wire_s, stage, zero),
+            launches=_weighted(self.launches, stage, zero),
+            zero=zero,
+        )
+
+
+@dataclass(frozen=True)
+class StageTimes:
+    """Seconds of one stage, once a micro-batch (forward, recompute, backward) or once a step (sync, update)."""
+
+    compute_s: dict[ComputeKey, Column]
+    wire_s: dict[WireKey, Column]
+    launches: dict[Pass, Column]
+    zero: Column
+
+    def compute(self, *runs: Pass, kind: OperatorKind | None = None) -> Column:
+        """Compute time of these passes, of one kind or of all."""
+        return sum(
+            (time for (run, k), time in self.compute_s.items() if run in runs and kind in (None, k)), start=self.zero
+        )
+
+    def wire(self, *runs: Pass, axis: Axis, kinds: tuple[CollectiveKind, ...] | None = None) -> Column:
+        """Communication time of these passes along an axis, of some collectives or of all."""
+        return sum(
+            (
+                time
+                for (run, a, kind), time in self.wire_s.items()
+                if run in runs and a == axis and (kinds is None or kind in kinds)
+            ),
+            start=self.zero,
+        )
+
+    def launched(self, *runs: Pass) -> Column:
+        """Kernels the host launches for these passes."""
+        return sum((self.launches[run] for run in runs if run in self.launches), start=self.zero)
+
+    def kinds(self) -> tuple[OperatorKind, ...]:
+        """Kinds that occur, in alphabetical order within a pass."""
+        return tuple(dict.fromkeys(kind for _, kind in self.compute_s))
+
+
+def _accumulate(table: dict[Place, dict[K, Column]], place: Place, key: K, value: Column) -> None:
+    at_place = table.setdefault(place, {})
+    at_place[key] = at_place[key] + value if key in at_place else value
+
+
+def _weighted(table: dict[Place, dict[K, Column]], stage: Stage, zero: Column) -> dict[K, Column]:
+    """Sums over places in one order whatever the batch holds, so that one plan and many agree to the last digit."""
+    summed: dict[K, Column] = {}
+    for place in PLACES:
+        for key, value in table.get(place, {}).items():
+            summed[key] = summed.get(key, zero) + stage.places[place] * value
+    return {key: summed[key] for key in sorted(summed, key=str)}

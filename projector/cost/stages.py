@@ -1,0 +1,88 @@
+"""Pipeline stages: which layers a stage holds, and how many micro-batches are in flight on it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from projector.graph.columns import Column, Switch
+from projector.graph.operator import Place
+from projector.specs.architecture import ModelArchitecture
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One position of the pipeline: how often each place occurs on it, and its in-flight micro-batches (columns)."""
+
+    places: dict[Place, Column]
+    in_flight: Column
+
+    def layers(self) -> Column:
+        """Layers on the stage."""
+        return self.places["layer"]
+
+    def where(self, other_holds: Switch, other: "Stage") -> "Stage":
+        """For each plan the other stage where `other_holds`, this one elsewhere."""
+        places = {place: np.where(other_holds, other.places[place], mine) for place, mine in self.places.items()}
+        return Stage(places, np.where(other_holds, other.in_flight, self.in_flight))
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The positions that decide time and memory, and the whole model as one stage."""
+
+    first: Stage
+    middle: Stage
+    last: Stage
+    whole: Stage
+
+
+def stages(model: ModelArchitecture, pp: Column, virtual_stages: Column, micro_batches: Column, zero: Column) -> Stages:
+    """Stages of an even split: ceil(layers / pp) layers, on the last stage floor, as it also holds the head.
+
+    In flight (micro-batches whose activations a stage holds, in units of its own layers):
+
+        1F1B stage r of p          min(m, p - r)
+        interleaved, v chunks      chunks 2 (p - r - 1) + (v - 1) p + 1 of v p, at most m v; over v
+
+    which for the first stage gives Korthikanti et al. 2022's factor 1 + (p - 1) / (p v) over L layers.
+    Left out: layers of different cost spread unevenly (dense first layers count as if mixed in, save that a stage
+    holds at most as many MoE layers as the model), and chunks of unequal size when pp * vp does not divide the layers.
+    """
+    alone = (pp == 1) * 1.0
+    most, fewest = np.ceil(model.layers / pp), np.maximum(np.floor(model.layers / pp), 1.0)
+    one = zero + 1.0
+    return Stages(
+        first=_stage(model, most, one, alone, zero, in_flight(pp, virtual_stages, micro_batches, rank=zero)),
+        middle=_stage(model, most, alone, alone, one, in_flight(pp, virtual_stages, micro_batches, rank=zero + 1)),
+        last=_stage(model, fewest, alone, one, one, in_flight(pp, virtual_stages, micro_batches, rank=pp - 1)),
+        whole=_stage(model, zero + model.layers, one, one, pp, one),
+    )
+
+
+def in_flight(pp: Column, virtual_stages: Column, micro_batches: Column, *, rank: Column) -> Column:
+    """Micro-batches in flight on stage `rank`, in units of the stage's layers (formula above)."""
+    behind = np.maximum(pp - rank - 1, 0.0)
+    plain = behind + 1
+    chunks = np.where(virtual_stages > 1, 2 * behind + (virtual_stages - 1) * pp + 1, plain)
+    held: Column = np.minimum(chunks / virtual_stages, micro_batches)
+    return held
+
+
+def _stage(
+    model: ModelArchitecture, layers: Column, embedding: Column, head: Column, sends: Column, held: Column
+) -> Stage:
+    # experts in one of so many layers spread evenly; behind leading dense layers a stage may hold experts only
+    spread = model.moe_layers / model.layers if model.moe_every_layers > 1 else 1.0
+    moe = np.minimum(layers * spread, float(model.moe_layers))
+    sliding = layers * (model.sliding_layers / model.layers)
+    places: dict[Place, Column] = {
+        "layer": layers,
+        "moe_layer": moe,
+        "dense_layer": layers - moe,
+        "sliding_attention_layer": sliding,
+        "full_attention_layer": layers - sliding,
+        "embedding": embedding,
+        "head": head,
+        "stage": sends,
+    }
+    return Stage(places, held)

@@ -1,0 +1,121 @@
+"""The attention block of a layer: norm, projections, attention core, output projection, residual."""
+
+from collections.abc import Iterator
+
+from projector.graph.columns import Column, switched
+from projector.graph.gemm import gemm, quantise, tensor_parallel_entry, tensor_parallel_exit
+from projector.graph.operator import Operator, Place
+from projector.graph.pointwise import norm, residual
+from projector.graph.projections import latent_projections, qkv_projection
+from projector.graph.scope import AttentionWork, Scope
+
+
+def attention_block(scope: Scope) -> Iterator[Operator]:
+    """Forward operators of one attention block.
+
+    Activation bytes kept for the backward pass follow Korthikanti et al. 2022 (arXiv:2205.05198, section 4) with
+    grouped keys: norm input 2h, QKV input 2h, Q, K, V 2(q + k + v), output-projection input 2q, dropout mask h a token,
+    and with unfused attention 5 bytes a score (softmax, its mask and its output; 2 without dropout). A fused kernel
+    keeps one fp32 log-sum a query and head instead.
+    A parallel block has one norm and one reduction for attention and MLP together: the MLP's.
+    """
+    model = scope.model
+    yield norm(scope, "attention_norm", "layer")
+    yield from tensor_parallel_entry(scope, "attention_gather", "layer")
+    yield from quantise(scope, "qkv_cast", "layer", scope.tokens * model.hidden_size)
+    yield from latent_projections(scope) if model.is_mla else qkv_projection(scope)
+    yield from _rotary(scope)
+    for number, work in enumerate(scope.attention):
+        yield from _core(scope, work, number)
+    yield from quantise(scope, "out_proj_cast", "layer", scope.tokens * scope.out_width)
+    yield gemm(
+        scope,
+        "out_proj",
+        "layer",
+        inner=scope.out_width,
+        outer=scope.one * model.hidden_size,
+        input_tokens_kept=scope.tokens,
+        recomputable_input=False,
+    )
+    if model.parallel_block:
+        return
+    yield from tensor_parallel_exit(scope, "attention_reduce", "layer")
+    if model.post_norms:
+        yield norm(scope, "attention_post_norm", "layer")
+    yield residual(scope, "attention_residual", "layer")
+
+
+def _rotary(scope: Scope) -> Iterator[Operator]:
+    """Rotation of queries and keys, a read and a write; of latent attention only the rotary part of each head."""
+    model = scope.model
+    if model.positions != "rope":
+        return
+    width = scope.q_width + scope.k_width
+    if model.is_mla:
+        width = (scope.heads + 1) * model.qk_rope_head_dim
+    yield Operator(
+        name="rotary",
+        kind="elementwise",
+        place="layer",
+        run="forward",
+        count=scope.one,
+        flop=scope.zero,
+        moved_bytes=2 * scope.tokens * width * scope.act_bytes,
+    )
+
+
+def _core(scope: Scope, work: AttentionWork, number: int) -> Iterator[Operator]:
+    sliding = scope.model.sliding_layers
+    suffix = "" if number == 0 else f"_{number}"
+    if sliding < scope.model.layers:
+        yield _core_of(scope, work, f"attention{suffix}", "full_attention_layer", work.full_pairs, work.full_keys)
+    if sliding:
+        yield _core_of(
+            scope, work, f"window_attention{suffix}", "sliding_attention_layer", work.window_pairs, work.window_keys
+        )
+
+
+def _core_of(scope: Scope, work: AttentionWork, name: str, place: Place, pairs: Column, keys: Column) -> Operator:
+    """softmax(Q K^T) V. FLOP = 2 pairs (score width + value width); masked pairs are not computed.
+
+    Widths are heads / tp times head_dim and value_dim; on absorbed latents (DeepSeek-V2, section 2.1.2)
+    kv_lora_rank + rope and kv_lora_rank a head. Fused kernels read Q, K, V and write the output once (FlashAttention,
+    arXiv:2205.14135). Unfused ones compute the whole square and move every score: write 2 bytes, softmax 4, dropout 5
+    with its mask, read 2; they keep 5 bytes a score (2 without dropout).
+    Left out: the imbalance of ring attention (zig-zag splits are assumed under cp), ALiBi's slower kernels.
+    """
+    score_width, value_width, cached_width = _widths(scope, work)
+    stored = work.queries * (score_width + value_width) * scope.act_bytes + keys * cached_width * work.kv_bytes
+    qkv = work.queries * (scope.q_width + scope.k_width + scope.v_width) * scope.act_bytes
+    flop = 2 * pairs * (score_width + value_width)
+    unfused = scope.software.attention == "unfused"
+    if unfused:
+        scores = (2 * pairs - work.queries) * scope.heads
+        bytes_moved, bytes_kept = (13, 5) if scope.software.dropout else (8, 2)
+        moved, saved, kept, flop = stored + bytes_moved * scores, qkv + bytes_kept * scores, qkv, 2 * flop
+    else:
+        moved, saved = stored, qkv + 4 * work.queries * scope.heads
+        kept = saved
+    return Operator(
+        name=name,
+        kind="attention",
+        place=place,
+        run="forward",
+        count=switched(work.queries > 0),
+        flop=flop,
+        moved_bytes=moved,
+        math="wide",
+        kernels=6.0 if unfused else 1.0,
+        saved_bytes=saved,
+        kept_bytes=kept,
+        rerun=unfused,
+    )
+
+
+def _widths(scope: Scope, work: AttentionWork) -> tuple[Column, Column, Column]:
+    """(features a score multiplies, features a value adds, elements read back a cached token) on one TP rank."""
+    model = scope.model
+    if model.is_mla and work.absorbed:
+        latent = float(model.kv_lora_rank + model.qk_rope_head_dim)
+        return scope.heads * latent, scope.heads * model.kv_lora_rank, scope.one * latent
+    return scope.q_width, scope.out_width, scope.k_width + scope.v_width

@@ -1,0 +1,75 @@
+"""Backward and recompute operators, derived from the forward ones."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from projector.graph.columns import Column, lookup
+from projector.graph.operator import Collective, CollectiveKind, Operator, Pass
+from projector.graph.scope import Scope
+from projector.specs.plan_batch import Column as AnyColumn
+
+# Bytes (and for attention FLOP) of a backward execution over the forward one.
+# Fused attention recomputes the scores: 5 products against 2 (FlashAttention, arXiv:2205.14135). Norms and element-wise
+# operators read input and gradient and write a gradient: 3 passes against 2.
+ATTENTION_BACKWARD = {"fused": 2.5, "unfused": 2.0}
+POINTWISE_BACKWARD = 1.5
+TURNED: dict[CollectiveKind, CollectiveKind] = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
+WHOLE_LAYER_PLACES = frozenset({"layer", "dense_layer", "moe_layer", "full_attention_layer", "sliding_attention_layer"})
+
+
+def backward(operators: Iterable[Operator], scope: Scope) -> Iterator[Operator]:
+    """The backward pass of each forward operator. A GEMM becomes two (input and weight gradient) of the same size."""
+    for operator in operators:
+        if operator.collective is not None:
+            yield from _backward_collective(operator, operator.collective)
+        elif operator.math == "linear" or operator.kind == "gemm":
+            yield replace(_in_pass(operator, "backward"), count=2 * operator.count)
+        elif operator.kind == "attention":
+            factor = ATTENTION_BACKWARD[scope.software.attention]
+            yield replace(
+                _in_pass(operator, "backward"),
+                flop=factor * operator.flop,
+                moved_bytes=factor * operator.moved_bytes,
+                kernels=2 * operator.kernels,
+            )
+        else:
+            yield replace(_in_pass(operator, "backward"), moved_bytes=POINTWISE_BACKWARD * operator.moved_bytes)
+
+
+def recompute(operators: Iterable[Operator], mode: Column) -> Iterator[Operator]:
+    """Forward operators that run again: all of a layer with mode 2 (full), those marked `rerun` with 1 (selective)."""
+    for operator in operators:
+        if operator.place not in WHOLE_LAYER_PLACES:
+            continue
+        again = mode >= 1 if operator.rerun else mode >= 2
+        if again.any():
+            yield replace(_in_pass(operator, "recompute"), count=operator.count * again)
+
+
+def recompute_mode(names: AnyColumn) -> Column:
+    """0 none, 1 selective, 2 full, as a column."""
+    return lookup(names, {"none": 0.0, "selective": 1.0, "full": 2.0})
+
+
+def _in_pass(operator: Operator, run: Pass) -> Operator:
+    """The operator in another pass; weights and kept activations stay with the forward one."""
+    return replace(
+        operator,
+        run=run,
+        parameters=None,
+        saved_bytes=None,
+        kept_bytes=None,
+    )
+
+
+def _backward_collective(operator: Operator, collective: Collective) -> Iterator[Operator]:
+    """Gather and scatter trade places; an all-reduce and an all-to-all repeat.
+
+    With sequence parallelism the gathered block input is not kept, so it is gathered again for the weight gradient
+    (Korthikanti et al. 2022, section 4.2.2): a gather costs scatter + gather.
+    """
+    kind = TURNED.get(collective.kind, collective.kind)
+    twin = replace(_in_pass(operator, "backward"), collective=replace(collective, kind=kind))
+    yield twin
+    if collective.kind == "all_gather" and collective.group == "tp":
+        yield replace(twin, name=f"{operator.name}_again", collective=collective)

@@ -1,0 +1,169 @@
+"""The mixture-of-experts part of a layer: router, dispatch, experts, combine."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from projector.graph.columns import Column, Switch, switched
+from projector.graph.gemm import communication, hidden_state_collective, quantise
+from projector.graph.mlp import mlp_end, shared_experts
+from projector.graph.operator import Collective, Operator
+from projector.graph.pointwise import activation
+from projector.graph.scope import Scope
+
+GEMM_TILE_ROWS = 128.0
+
+
+@dataclass(frozen=True)
+class Routing:
+    """How tokens meet experts on one device, all columns.
+
+    rows             (token, expert) pairs the device computes: tokens k etp / tp, whatever ep is
+    copies           pairs it sends away: tokens k / tp
+    local_experts    experts / ep; active_experts of them see at least one token
+    replicated       without sequence parallelism and with ep * etp <= tp every rank already holds all tokens: nothing
+                     is dispatched, partial results are summed over tp
+    """
+
+    rows: Column
+    copies: Column
+    local_experts: Column
+    active_experts: Column
+    replicated: Switch
+
+
+def routing(scope: Scope) -> Routing:
+    """Routing of a balanced router without dropped tokens.
+
+    The ep group sees tokens * ep * etp / tp tokens; an expert stays idle with probability (1 - k / E) to that power.
+    Left out: imbalance, capacity factors, padding.
+    """
+    model = scope.model
+    share = model.experts_per_token / model.experts
+    seen = scope.tokens * scope.ep * scope.etp / scope.tp
+    local = model.experts / scope.ep
+    # 1 - (1 - share)^seen without losing digits for small shares; share = 1 means every expert is used
+    idle = np.exp(seen * np.log1p(-min(share, 1 - 1e-12)))
+    return Routing(
+        rows=scope.tokens * model.experts_per_token * scope.etp / scope.tp,
+        copies=scope.tokens * model.experts_per_token / scope.tp,
+        local_experts=local,
+        active_experts=np.maximum(local * (1 - idle), np.minimum(local, 1.0)),
+        replicated=~scope.sp & (scope.ep * scope.etp <= scope.tp),
+    )
+
+
+def moe_block(scope: Scope) -> Iterator[Operator]:
+    """Forward operators of router, routed and shared experts of one layer."""
+    route = routing(scope)
+    yield _router(scope)
+    yield from _dispatch(scope, route)
+    yield from _experts(scope, route)
+    yield from _combine(scope, route)
+    yield from shared_experts(scope)
+    yield from mlp_end(scope, "moe", "moe_layer")
+
+
+def _router(scope: Scope) -> Operator:
+    """[tokens, hidden] x [hidden, experts] in 16 bit, held whole on every rank."""
+    hidden, experts, rows = scope.model.hidden_size, scope.model.experts, scope.edge_tokens
+    return Operator(
+        name="router",
+        kind="gemm",
+        place="moe_layer",
+        run="forward",
+        count=scope.one,
+        flop=2 * rows * hidden * experts,
+        moved_bytes=rows * (hidden + experts) * scope.act_bytes + hidden * experts * scope.act_bytes,
+        math="wide",
+        kernels=3.0,
+        parameters=scope.one * hidden * experts,
+        saved_bytes=rows * experts * 4.0,
+        kept_bytes=rows * experts * 4.0,
+    )
+
+
+def _permute(scope: Scope, route: Routing, name: str) -> Operator:
+    """Tokens sorted by expert and back: one read and one write of every copy."""
+    copies = route.rows * scope.model.hidden_size * scope.act_bytes
+    return Operator(
+        name=name,
+        kind="moe",
+        place="moe_layer",
+        run="forward",
+        count=scope.one,
+        flop=scope.zero,
+        moved_bytes=2 * copies,
+        kernels=2.0,
+    )
+
+
+def _dispatch(scope: Scope, route: Routing) -> Iterator[Operator]:
+    yield _all_to_all(scope, route, "expert_dispatch")
+    yield _expert_tp(scope, route, "expert_gather", "all_gather")
+    yield _permute(scope, route, "expert_permute")
+
+
+def _combine(scope: Scope, route: Routing) -> Iterator[Operator]:
+    yield _permute(scope, route, "expert_unpermute")
+    yield _expert_tp(scope, route, "expert_scatter", "reduce_scatter")
+    yield _all_to_all(scope, route, "expert_combine")
+    several = scope.tp > 1
+    whole = several & ~scope.sp & ~route.replicated
+    yield hidden_state_collective(scope, "expert_regather", "moe_layer", "all_gather", switched(whole))
+    yield hidden_state_collective(
+        scope, "expert_reduce", "moe_layer", "all_reduce", switched(several & route.replicated)
+    )
+
+
+def _all_to_all(scope: Scope, route: Routing, name: str) -> Operator:
+    payload = route.copies * scope.model.hidden_size * scope.act_bytes
+    count = switched((scope.ep > 1) & ~route.replicated)
+    return communication(scope, name, "moe_layer", Collective("all_to_all", "ep", "ep", payload), count)
+
+
+def _expert_tp(scope: Scope, route: Routing, name: str, kind: str) -> Operator:
+    """Tokens of the etp ranks joined before their experts, and results scattered after; single copies when ep = 1."""
+    k = np.where(scope.ep > 1, scope.model.experts_per_token, 1.0)
+    payload = scope.etp * scope.tokens / scope.tp * k * scope.model.hidden_size * scope.act_bytes
+    count = switched((scope.etp > 1) & ~route.replicated)
+    collective = Collective("all_gather" if kind == "all_gather" else "reduce_scatter", "etp", "tp", payload)
+    return communication(scope, name, "moe_layer", collective, count)
+
+
+def _experts(scope: Scope, route: Routing) -> Iterator[Operator]:
+    width = scope.model.moe_intermediate_size / scope.etp
+    hidden = scope.one * scope.model.hidden_size
+    up_widths = 2 if scope.model.gated_mlp else 1
+    yield from quantise(scope, "expert_up_cast", "moe_layer", route.rows * hidden)
+    yield _grouped_gemm(scope, route, "expert_up", hidden, up_widths * width)
+    yield activation(scope, "expert_activation", "moe_layer", route.rows * width)
+    yield from quantise(scope, "expert_down_cast", "moe_layer", route.rows * width)
+    yield _grouped_gemm(scope, route, "expert_down", width, hidden)
+
+
+def _grouped_gemm(scope: Scope, route: Routing, name: str, inner: Column, outer: Column) -> Operator:
+    """One GEMM an active local expert, launched together.
+
+    FLOP counts real rows only, plus half a tile of rows an active expert that tensor cores pad to; bytes read the
+    weights of active experts. Expert width, not FLOP, decides the size: narrow experts are memory-bound.
+    """
+    padded = route.rows + GEMM_TILE_ROWS / 2 * route.active_experts
+    kept = route.rows * inner * scope.linear_bytes
+    again = scope.software.attention == "fused"
+    return Operator(
+        name=name,
+        kind="moe",
+        place="moe_layer",
+        run="forward",
+        count=scope.one,
+        flop=2 * padded * inner * outer,
+        moved_bytes=route.rows * (inner * scope.linear_bytes + outer * scope.act_bytes)
+        + route.active_experts * inner * outer * scope.weight_bytes,
+        math="linear",
+        parameters=route.local_experts * inner * outer,
+        expert=True,
+        saved_bytes=kept,
+        kept_bytes=scope.zero if again and name == "expert_down" else kept,
+    )

@@ -1,0 +1,81 @@
+"""Operator: one row of the operator graph, with every quantity a column over the batch.
+
+Step time, memory, the list of collectives and the projected breakdown are all read off one list of operators.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from projector.breakdown import Axis, OperatorKind
+from projector.graph.columns import Column
+
+# Where an operator occurs: in every layer, in the layers of one sort, at the two ends of the model, once a stage.
+Place = Literal[
+    "layer", "dense_layer", "moe_layer", "full_attention_layer", "sliding_attention_layer", "embedding", "head", "stage"
+]
+PLACES: tuple[Place, ...] = (
+    "layer",
+    "dense_layer",
+    "moe_layer",
+    "full_attention_layer",
+    "sliding_attention_layer",
+    "embedding",
+    "head",
+    "stage",
+)
+
+# "forward", "recompute" and "backward" run once a micro-batch, "sync" and "update" once a step; serving runs "forward".
+Pass = Literal["forward", "recompute", "backward", "sync", "update"]
+
+CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
+
+# The process group a collective runs over (`projector.graph.groups` says which ranks that is).
+GroupName = Literal["tp", "cp", "etp", "ep", "shard", "replica", "data", "expert_shard", "expert_replica", "pp"]
+
+# Which peak a FLOP runs at: the plan's compute dtype, or the 16-bit dtype attention and the head stay in.
+Math = Literal["linear", "wide", "none"]
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of one device.
+
+    payload_bytes: all_reduce and reduce_scatter: the whole buffer of a rank; all_gather: the gathered result;
+    all_to_all: what a rank sends in all, its own share included; send: the message.
+    """
+
+    kind: CollectiveKind
+    group: GroupName
+    axis: Axis
+    payload_bytes: Column
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator of one layer (or model end) on one device. Columns have shape [n].
+
+    flop, moved_bytes     of one execution: multiply-adds count 2; bytes read and written in HBM
+    count                 executions each time its place is passed (0 switches it off for a plan)
+    kernels               launches an execution costs the host
+    parameters            weights it owns on the device before any sharding over data ranks
+    expert                whether those weights are shared out over ep * etp instead of tp
+    saved_bytes           activations kept for the backward pass with recompute "none"
+    kept_bytes            the same with recompute "selective"
+    rerun                 whether "selective" runs it again in the backward pass
+    """
+
+    name: str
+    kind: OperatorKind
+    place: Place
+    run: Pass
+    count: Column
+    flop: Column
+    moved_bytes: Column
+    math: Math = "none"
+    kernels: float = 1.0
+    parameters: Column | None = None
+    expert: bool = False
+    saved_bytes: Column | None = None
+    kept_bytes: Column | None = None
+    rerun: bool = False
+    collective: Collective | None = None

@@ -1,0 +1,121 @@
+"""Scope: everything the operators of a layer depend on, as columns; the same for training and for serving."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from projector.graph.columns import DTYPE_BYTES, Column, Switch, lookup
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.plan_batch import Column as AnyColumn
+from projector.specs.software import Software
+
+
+@dataclass(frozen=True)
+class AttentionWork:
+    """One kind of query a pass brings to attention (training rows, a prefill chunk, decoding rows).
+
+    queries                     query tokens on the device's data rank
+    full_pairs, window_pairs    (query, key) pairs a causal kernel computes, without and with the sliding window
+    full_keys, window_keys      tokens whose keys and values are read from memory, likewise
+    kv_bytes                    bytes of one stored key or value element
+    absorbed                    latent attention computes on the cached latents themselves (decoding)
+    """
+
+    queries: Column
+    full_pairs: Column
+    window_pairs: Column
+    full_keys: Column
+    window_keys: Column
+    kv_bytes: Column
+    absorbed: bool = False
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a pass through a layer works on, on one device.
+
+    tokens          rows one (data, context) rank pushes through the layer at once, whole over its TP group
+    head_tokens     rows that reach the vocabulary projection
+    sp              Megatron sequence parallelism: norms and residuals hold tokens / tp rows
+    act_bytes       bytes of an activation element between operators
+    linear_bytes    bytes of a GEMM operand (1 with fp8), weight_bytes of a weight as it is read
+    quantised       whether activations are cast before each GEMM
+    """
+
+    model: ModelArchitecture
+    software: Software
+    tokens: Column
+    head_tokens: Column
+    tp: Column
+    pp: Column
+    sp: Switch
+    ep: Column
+    etp: Column
+    act_bytes: Column
+    linear_bytes: Column
+    weight_bytes: Column
+    quantised: Switch
+    attention: tuple[AttentionWork, ...]
+
+    @property
+    def one(self) -> Column:
+        """Ones of shape [n]."""
+        return np.ones_like(self.tp)
+
+    @property
+    def zero(self) -> Column:
+        """Zeros of shape [n]."""
+        return np.zeros_like(self.tp)
+
+    @property
+    def edge_tokens(self) -> Column:
+        """Rows a norm or residual works on: tokens, over tp with sequence parallelism."""
+        return np.where(self.sp, self.tokens / self.tp, self.tokens)
+
+    @property
+    def heads(self) -> Column:
+        """Query heads on one TP rank."""
+        return self.model.heads / self.tp
+
+    @property
+    def q_width(self) -> Column:
+        """Query features on one TP rank."""
+        return self.heads * self.model.head_dim
+
+    @property
+    def k_width(self) -> Column:
+        """Key features on one TP rank: kv_heads / tp heads, never less than one (ranks beyond hold copies)."""
+        return np.maximum(self.model.kv_heads / self.tp, 1.0) * self.model.head_dim
+
+    @property
+    def v_width(self) -> Column:
+        """Value features on one TP rank, heads as for keys."""
+        return np.maximum(self.model.kv_heads / self.tp, 1.0) * self.model.value_dim
+
+    @property
+    def out_width(self) -> Column:
+        """Features attention hands to the output projection on one TP rank."""
+        return self.heads * self.model.value_dim
+
+
+def kv_bytes_per_token(model: ModelArchitecture, tp: Column, kv_cache_dtype: AnyColumn) -> Column:
+    """KV bytes one TP rank keeps for one token and layer, shape [n].
+
+    grouped heads   2 max(kv_heads / tp, 1) head_dim bytes: beyond kv_heads ranks keep copies
+    latent          (kv_lora_rank + qk_rope_head_dim) bytes on every rank: all heads share it
+    """
+    element = lookup(kv_cache_dtype, DTYPE_BYTES)
+    if model.is_mla:
+        return element * (model.kv_lora_rank + model.qk_rope_head_dim)
+    return 2 * np.maximum(model.kv_heads / tp, 1.0) * model.head_dim * element
+
+
+def causal_pairs(tokens: Column | float, window: int | None, *, chunked: bool = False) -> Column:
+    """(query, key) pairs of one causal sequence of s tokens.
+
+    s (s + 1) / 2; with a moving window of w < s keys s w - w (w - 1) / 2; in fixed chunks of w s (w + 1) / 2.
+    """
+    s = np.asarray(tokens, dtype=np.float64)
+    w = s if window is None else np.minimum(s, float(window))
+    pairs: Column = s * (w + 1) / 2 if chunked else s * w - w * (w - 1) / 2
+    return pairs

@@ -1,0 +1,105 @@
+"""The operator graph of one step of a serving engine: decoding requests, with or without a prefill chunk."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from projector.graph.columns import DTYPE_BYTES, Column, lookup
+from projector.graph.groups import Degrees
+from projector.graph.layer import forward
+from projector.graph.operator import Operator
+from projector.graph.scope import AttentionWork, Scope, causal_pairs
+from projector.graph.sync import pipeline_sends
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.plan_batch import Column as AnyColumn
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.software import CURRENT
+
+
+@dataclass(frozen=True)
+class StepWork:
+    """What one step of one attention rank works on (columns).
+
+    decoding        requests that get one token each, `context` tokens behind each
+    prompts         prompts whose chunk is in the step (0 in a pure decode step)
+    chunk           prompt tokens of each, prompt: their whole length, chunks: how many chunks a prompt is cut into
+    """
+
+    decoding: Column
+    context: Column
+    prompts: Column
+    chunk: Column
+    prompt: Column
+    chunks: Column
+
+    @property
+    def tokens(self) -> Column:
+        """Rows that pass the layers."""
+        return self.decoding + self.prompts * self.chunk
+
+
+def serving_graph(
+    batch: PlanBatch, model: ModelArchitecture, math_dtype: AnyColumn, work: StepWork
+) -> tuple[Operator, ...]:
+    """Operators of one step on one rank, columns of shape [len(batch)]; the same layer as in training.
+
+    math_dtype is what GEMMs run in (the narrower of weight and compute dtype the chip offers); weights are read at
+    weight_dtype, keys and values at kv_cache_dtype. No backward pass, no sharding over data ranks.
+    """
+    scope = serving_scope(batch, Degrees.of(batch), model, math_dtype, work)
+    return (*forward(scope, training=False), *pipeline_sends(scope, scope.one, ("forward",)))
+
+
+def serving_scope(
+    batch: PlanBatch, degrees: Degrees, model: ModelArchitecture, math_dtype: AnyColumn, work: StepWork
+) -> Scope:
+    """The columns a layer's serving operators depend on."""
+    element = lookup(math_dtype, DTYPE_BYTES)
+    kv_bytes = lookup(batch.kv_cache_dtype, DTYPE_BYTES)
+    act_bytes = np.maximum(lookup(batch.compute_dtype, DTYPE_BYTES), 2.0)
+    return Scope(
+        model=model,
+        software=CURRENT,
+        tokens=work.tokens,
+        head_tokens=work.decoding + work.prompts,
+        tp=degrees.tp,
+        pp=degrees.pp,
+        sp=np.zeros(len(batch), dtype=np.bool_),
+        ep=degrees.ep,
+        etp=degrees.etp,
+        act_bytes=act_bytes,
+        linear_bytes=element,
+        weight_bytes=lookup(batch.weight_dtype, DTYPE_BYTES),
+        quantised=element < 2.0,
+        attention=(_prefill_attention(model, work, kv_bytes), _decode_attention(model, work, kv_bytes)),
+    )
+
+
+def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column) -> AttentionWork:
+    """Every request reads its whole context (or window, or half a chunk) once: memory-bound."""
+    seen = (model.sliding_window or np.inf) * (0.5 if model.chunked_window else 1.0)
+    window = np.minimum(work.context, seen)
+    return AttentionWork(
+        queries=work.decoding,
+        full_pairs=work.decoding * work.context,
+        window_pairs=work.decoding * window,
+        full_keys=work.decoding * work.context,
+        window_keys=work.decoding * window,
+        kv_bytes=kv_bytes,
+        absorbed=True,
+    )
+
+
+def _prefill_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column) -> AttentionWork:
+    """The mean chunk of a prompt: a chunks-th of its pairs; keys read back are half the prompt and half a chunk."""
+    keys = (work.prompt + work.chunk) / 2
+    window = keys if model.sliding_window is None else np.minimum(keys, model.sliding_window + work.chunk)
+    each = work.prompts / work.chunks
+    return AttentionWork(
+        queries=work.prompts * work.chunk,
+        full_pairs=each * causal_pairs(work.prompt, None),
+        window_pairs=each * causal_pairs(work.prompt, model.sliding_window, chunked=model.chunked_window),
+        full_keys=work.prompts * keys,
+        window_keys=work.prompts * window,
+        kv_bytes=kv_bytes,
+    )

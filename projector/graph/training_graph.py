@@ -1,0 +1,95 @@
+"""The operator graph of a training step."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from projector.graph.backward import backward, recompute, recompute_mode
+from projector.graph.columns import DTYPE_BYTES, Column, lookup
+from projector.graph.groups import Degrees
+from projector.graph.layer import forward
+from projector.graph.operator import Operator
+from projector.graph.scope import AttentionWork, Scope, causal_pairs
+from projector.graph.sync import context_parallel, data_parallel, pipeline_sends
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.plan_batch import Column as AnyColumn
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.software import Software
+
+
+@dataclass(frozen=True)
+class TrainingGraph:
+    """Operators of one step and what they were built from. `forward` is the part that owns weights and activations."""
+
+    operators: tuple[Operator, ...]
+    forward: tuple[Operator, ...]
+    scope: Scope
+    degrees: Degrees
+    recompute_mode: Column
+    virtual_stages: Column
+
+
+def training_graph(
+    batch: PlanBatch, model: ModelArchitecture, seq_len: int, math_dtype: AnyColumn, software: Software
+) -> TrainingGraph:
+    """Operators of one optimizer step for every plan, columns of shape [len(batch)].
+
+    One micro-batch is micro_batch sequences of seq_len tokens, over cp. GEMMs run in math_dtype: fp8, int8 and fp4
+    narrow their operands; attention, head and everything between stay in 16 bit (fp32 stays fp32).
+    """
+    degrees = Degrees.of(batch)
+    scope = training_scope(batch, degrees, model, seq_len, math_dtype, software)
+    virtual_stages = np.where(batch.schedule == "interleaved", batch.vp, 1).astype(np.float64)
+    mode = recompute_mode(batch.recompute)
+    ahead = tuple(forward(scope, training=True))
+    operators = (
+        *ahead,
+        *recompute(ahead, mode),
+        *backward(ahead, scope),
+        *context_parallel(scope, degrees.cp),
+        *data_parallel(ahead, scope, degrees),
+        *pipeline_sends(scope, virtual_stages, ("forward", "backward")),
+    )
+    return TrainingGraph(operators, ahead, scope, degrees, mode, virtual_stages)
+
+
+def training_scope(
+    batch: PlanBatch,
+    degrees: Degrees,
+    model: ModelArchitecture,
+    seq_len: int,
+    math_dtype: AnyColumn,
+    software: Software,
+) -> Scope:
+    """The columns a layer's training operators depend on."""
+    sequences = batch.micro_batch.astype(np.float64)
+    tokens = sequences * seq_len / degrees.cp
+    element = lookup(math_dtype, DTYPE_BYTES)
+    act_bytes = np.maximum(element, 2.0)
+    return Scope(
+        model=model,
+        software=software,
+        tokens=tokens,
+        head_tokens=tokens,
+        tp=degrees.tp,
+        pp=degrees.pp,
+        sp=batch.sp.astype(bool) & (degrees.tp > 1),
+        ep=degrees.ep,
+        etp=degrees.etp,
+        act_bytes=act_bytes,
+        linear_bytes=element,
+        weight_bytes=element,
+        quantised=element < 2.0,
+        attention=(
+            AttentionWork(
+                queries=tokens,
+                full_pairs=sequences * causal_pairs(seq_len, None) / degrees.cp,
+                window_pairs=sequences
+                * causal_pairs(seq_len, model.sliding_window, chunked=model.chunked_window)
+                / degrees.cp,
+                full_keys=sequences * seq_len,
+                window_keys=sequences * seq_len,
+                kv_bytes=act_bytes,
+            ),
+        ),
+    )

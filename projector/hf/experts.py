@@ -1,0 +1,53 @@
+"""Experts in a config: how many, how wide, which layers have them, and what stands beside them."""
+
+from projector.errors import InvalidDescription
+from projector.hf.fields import Config, first_count, missing, optional_count
+
+
+def experts(config: Config, width: int, layers: int) -> dict[str, int]:
+    """The ModelArchitecture fields of a mixture of experts; `width` is intermediate_size.
+
+    A DeepSeek-style model without routed experts would be dense and is refused like any config without them.
+    """
+    number = first_count(config, "n_routed_experts", "num_local_experts", "num_experts")
+    chosen = first_count(config, "num_experts_per_tok", "experts_per_token")
+    if not number or not chosen:
+        raise missing("num_local_experts and num_experts_per_tok")
+    width = optional_count(config, "moe_intermediate_size") or width
+    return {
+        "experts": number,
+        "experts_per_token": chosen,
+        "moe_intermediate_size": width,
+        "shared_experts": _shared(config, width),
+        **_dense_layers(config, layers),
+    }
+
+
+def _shared(config: Config, width: int) -> int:
+    """Shared experts in units of a routed one's width."""
+    llama4 = config.get("model_type") == "llama4_text"
+    number = (optional_count(config, "n_shared_experts") or 0) + int(llama4)
+    shared_width = first_count(config, "shared_expert_intermediate_size", "shared_intermediate_size") or 0
+    if number and shared_width not in (0, width):
+        raise InvalidDescription(f"shared experts of width {shared_width} beside experts of {width} are not modelled")
+    if shared_width % width:
+        raise InvalidDescription(f"a shared expert of width {shared_width} is no multiple of an expert's {width}")
+    return number or shared_width // width
+
+
+def _dense_layers(config: Config, layers: int) -> dict[str, int]:
+    """Leading dense layers, or an expert layer in one of every so many."""
+    first = first_count(config, "first_k_dense_replace") or 0
+    listed = config.get("mlp_only_layers") or []
+    if listed:
+        if not isinstance(listed, list) or listed != list(range(len(listed))) or len(listed) > layers:
+            raise InvalidDescription("mlp_only_layers other than the first layers are not modelled")
+        first = first or len(listed)
+    step = first_count(config, "decoder_sparse_step", "interleave_moe_layer_step") or 1
+    pattern = config.get("moe_layer_freq", 1)
+    if pattern not in (1, None, [0] * first + [1] * (layers - first)):
+        raise InvalidDescription(f"moe_layer_freq {pattern!r} is not modelled: expert layers follow leading dense ones")
+    stated = config.get("moe_layers")
+    if stated is not None and stated != list(range(step - 1, layers, step)):
+        raise InvalidDescription(f"moe_layers other than every {step}th layer are not modelled")
+    return {"first_dense_layers": first, "moe_every_layers": step}

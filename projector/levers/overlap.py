@@ -1,0 +1,16 @@
+"""Hide collectives under compute."""
+
+from projector.levers.lever import Lever
+
+LEVER = Lever(
+    name="overlap",
+    relieves=("exposed_communication", "exposed_dp", "exposed_tp"),
+    phases=("training",),
+    fields=("overlap_grad_reduce", "overlap_param_gather", "overlap_tp"),
+    effort="flag",
+    summary="Switch the overlap of gradient, weight or tensor-parallel collectives with compute.",
+    mechanism=(
+        "Overlap can remove at most the exposed part of a collective, and slows the kernels beside it that share "
+        "SMs and HBM, so it gains while exposed time > slowdown of the compute it runs under."
+    ),
+)

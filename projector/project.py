@@ -1,0 +1,58 @@
+"""project() and project_many(): what a plan costs on a cluster. A single plan is a batch of one."""
+
+from projector.batch_projection import ProjectionBatch
+from projector.breakdown import Projection
+from projector.cost.device import Device
+from projector.project_input import assumptions, check, math_dtypes, sizes
+from projector.serving import Load, project_serving
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.cluster import ClusterSpec
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.software import CURRENT, Software
+from projector.specs.workload import WorkloadSpec
+from projector.training import project_training
+
+
+def project(
+    plan: ParallelismPlan,
+    workload: WorkloadSpec,
+    architecture: ModelArchitecture,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile,
+    *,
+    software: Software = CURRENT,
+) -> Projection:
+    """The projection of one plan. Arguments and errors as in `project_many`."""
+    batch = PlanBatch.from_plans([plan])
+    return project_many(batch, workload, architecture, cluster, hardware, software=software)[0]
+
+
+def project_many(
+    batch: PlanBatch,
+    workload: WorkloadSpec,
+    architecture: ModelArchitecture,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile,
+    *,
+    software: Software = CURRENT,
+) -> ProjectionBatch:
+    """Projections of every plan of the batch for one workload on one cluster.
+
+    `software` says which generation of kernels runs (training only). Whatever the model substitutes or takes for
+    granted is listed in the projections' assumptions.
+
+    InvalidDescription when the description is incomplete or contradicts itself: a size of the workload is missing, the
+    cluster is not made of this chip, a plan is of another phase, does not occupy the cluster's devices or does not
+    consume the global batch, or needs something the model does not cover. A plan that does not fit is no error: it is
+    projected, and `fits` and `rejections` say so. Legality beyond that is the business of `projector.legality`.
+    """
+    check(batch, workload, cluster, hardware)
+    math_dtype, replaced = math_dtypes(batch, Device.of(hardware))
+    assumed = (*replaced, *assumptions(batch, architecture, cluster, hardware, software))
+    if workload.phase == "training":
+        seq_len, _ = sizes(workload, "seq_len", "global_batch")
+        return project_training(batch, architecture, seq_len, math_dtype, cluster, hardware, software, assumed)
+    load = Load(*sizes(workload, "concurrency", "input_len", "output_len"))
+    return project_serving(batch, architecture, load, math_dtype, cluster, hardware, assumed)

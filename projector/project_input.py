@@ -1,0 +1,147 @@
+"""What a description must satisfy before it can be projected, and what the model assumes where it leaves room."""
+
+import re
+
+import numpy as np
+
+from projector.batch_projection import Assumption
+from projector.cost.device import Device
+from projector.cost.torus import slice_chips, slice_shape
+from projector.errors import InvalidDescription
+from projector.graph.columns import DTYPE_BYTES, Switch, lookup
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.cluster import ClusterSpec
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan_batch import Column as AnyColumn
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.software import CURRENT, Software
+from projector.specs.workload import WorkloadSpec
+
+
+def check(batch: PlanBatch, workload: WorkloadSpec, cluster: ClusterSpec, hardware: HardwareProfile) -> None:
+    """InvalidDescription when plans, workload, cluster and chip contradict each other or the model covers them not."""
+    if len(batch) == 0:
+        raise InvalidDescription("an empty batch of plans has no projection")
+    _check_chip(cluster, hardware)
+    _refuse(batch, batch.phase != workload.phase, f"is not a {workload.phase} plan, as the workload is")
+    devices = cluster.chips * hardware.devices_per_chip
+    _refuse(
+        batch,
+        batch.devices != devices,
+        f"does not occupy the {devices} devices of {cluster.chips} x {hardware.id}",
+        hint="dp * cp * tp * pp must equal chips * devices_per_chip",
+    )
+    if workload.phase == "training":
+        _check_training(batch, workload)
+    else:
+        _check_serving(batch)
+
+
+def sizes(workload: WorkloadSpec, *names: str) -> tuple[int, ...]:
+    """The named sizes of the workload. InvalidDescription naming every one that is missing."""
+    missing = [name for name in names if getattr(workload, name) is None]
+    if missing:
+        raise InvalidDescription(
+            f"the {workload.phase} workload lacks {', '.join(missing)}",
+            hint="a projection needs them; state them or let the planner assume them aloud",
+        )
+    return tuple(getattr(workload, name) for name in names)
+
+
+def math_dtypes(batch: PlanBatch, device: Device) -> tuple[AnyColumn, tuple[Assumption, ...]]:
+    """The dtype GEMMs of each plan run in on this device, and a sentence for every plan whose own is not offered.
+
+    Training: compute_dtype. Serving: the narrower of weight_dtype and compute_dtype. A dtype the chip has no units for
+    runs in the next wider one it has (weights stay stored as they are). InvalidDescription where none is wide enough.
+    """
+    wanted = batch.compute_dtype
+    if batch.phase[0] == "serving":
+        narrower = lookup(batch.weight_dtype, DTYPE_BYTES) < lookup(batch.compute_dtype, DTYPE_BYTES)
+        wanted = np.where(narrower, batch.weight_dtype, batch.compute_dtype)
+    distinct, inverse = np.unique(wanted, return_inverse=True)
+    runs = [device.runs(dtype.item()) for dtype in distinct]
+    replaced = tuple(
+        Assumption(f"{device.hardware.id} has no {dtype} units: GEMMs are projected in {run}", wanted == dtype)
+        for dtype, run in zip(distinct, runs, strict=True)
+        if dtype != run
+    )
+    return np.array(runs)[inverse], replaced
+
+
+def assumptions(
+    batch: PlanBatch, model: ModelArchitecture, cluster: ClusterSpec, hardware: HardwareProfile, software: Software
+) -> tuple[Assumption, ...]:
+    """What a projection takes for granted beyond its description, one sentence each."""
+    found = list(_cluster_assumptions(cluster, hardware))
+    if model.is_moe:
+        found.append(Assumption("the router spreads tokens evenly over experts and drops none"))
+    if model.mtp_layers:
+        found.append(Assumption(f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"))
+    if batch.phase[0] == "training" and software == CURRENT:
+        found.append(Assumption("fused attention kernels, no dropout"))
+    if batch.phase[0] == "serving":
+        found.append(Assumption("every request has the mean prompt and output length; no prefix is cached"))
+        found.append(Assumption("sequence parallelism has no effect in serving", batch.sp.astype(bool)))
+    return tuple(assumption for assumption in found if assumption.plans is None or assumption.plans.any())
+
+
+def _cluster_assumptions(cluster: ClusterSpec, hardware: HardwareProfile) -> list[Assumption]:
+    if hardware.intra.kind != "torus" or cluster.topology is not None:
+        return []
+    shape = "x".join(str(size) for size in slice_shape(cluster, hardware))
+    found = [Assumption(f"a slice of {hardware.id} has the most even shape, {shape}")]
+    slices = cluster.chips // slice_chips(cluster, hardware)
+    if slices != cluster.slices:
+        largest = hardware.intra.max_domain_chips
+        found.append(Assumption(f"{cluster.chips} chips pass the largest slice of {largest}: {slices} slices over DCN"))
+    return found
+
+
+def _check_chip(cluster: ClusterSpec, hardware: HardwareProfile) -> None:
+    names = {_plain(name) for name in (hardware.id, *hardware.aliases)}
+    if _plain(cluster.chip) not in names:
+        raise InvalidDescription(
+            f"the cluster is made of {cluster.chip!r}, the hardware profile is {hardware.id!r}",
+            hint="project on another chip with a cluster of that chip",
+        )
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_-]+", "-", name.strip().lower())
+
+
+def _check_training(batch: PlanBatch, workload: WorkloadSpec) -> None:
+    _, global_batch = sizes(workload, "seq_len", "global_batch")
+    _refuse(
+        batch,
+        batch.dp * batch.micro_batch * batch.grad_accum != global_batch,
+        f"does not consume the global batch of {global_batch} sequences",
+        hint="dp * micro_batch * grad_accum must equal global_batch",
+    )
+    _refuse(
+        batch,
+        (batch.zero_stage == 3) & (batch.fsdp == 1) & (batch.dp > 1),
+        "has zero_stage 3 and fsdp 1: weights are sharded and whole at once",
+        hint="set fsdp to the size of the weight-sharding group",
+    )
+
+
+def _check_serving(batch: PlanBatch) -> None:
+    _refuse(batch, batch.cp > 1, "has cp > 1: context parallelism is not modelled in serving")
+    _refuse(batch, batch.fsdp > 1, "has fsdp > 1: engines hold their weights whole")
+    _refuse(
+        batch,
+        (batch.attention_dp * batch.tp) % (batch.ep * batch.etp) != 0,
+        "spreads experts past one engine: ep * etp must divide attention_dp * tp",
+    )
+
+
+def _refuse(batch: PlanBatch, wrong: Switch, what: str, hint: str = "") -> None:
+    """Raise for the first plan that is wrong, counting the others."""
+    found = np.flatnonzero(wrong)
+    if len(found) == 0:
+        return
+    plan = batch[int(found[0])]
+    layout = f"dp {plan.dp}, fsdp {plan.fsdp}, tp {plan.tp}, pp {plan.pp}, cp {plan.cp}, ep {plan.ep}, etp {plan.etp}"
+    more = f" (and {len(found) - 1} more of {len(batch)})" if len(found) > 1 else ""
+    raise InvalidDescription(f"plan {found[0]} ({layout}){more} {what}", hint=hint)

@@ -1,0 +1,100 @@
+"""Models that are known and not modelled, each with the reason: refused by name rather than priced wrongly."""
+
+from projector.hf.families import REFUSED
+from projector.names import normalise
+from projector.specs.record import Record
+
+__all__ = ["RefusedModel", "refused_model", "refused_models"]
+
+CONFIGS = "github:ai-dynamo/aiconfigurator@095f58a51c4c:aic-core/src/aiconfigurator_core/model_configs"
+MAXTEXT = "github:AI-Hypercomputer/maxtext@e591f30cbbf2:src/maxtext/configs/models"
+
+# model_type of hub configurations that aiconfigurator holds a copy of: the reason is that of the type.
+ON_THE_HUB = {
+    "MiniMaxAI/MiniMax-M3": "minimax_m3",
+    "Qwen/Qwen3-VL-235B-A22B-Instruct": "qwen3_vl_moe_text",
+    "Qwen/Qwen3.5-122B-A10B": "qwen3_5_moe_text",
+    "Qwen/Qwen3.5-27B": "qwen3_5_text",
+    "Qwen/Qwen3.5-35B-A3B": "qwen3_5_moe_text",
+    "Qwen/Qwen3.5-397B-A17B": "qwen3_5_moe_text",
+    "XiaomiMiMo/MiMo-V2-Flash": "mimo_v2_flash",
+    "deepseek-ai/DeepSeek-V3.2": "deepseek_v32",
+    "deepseek-ai/DeepSeek-V4-Flash": "deepseek_v4",
+    "deepseek-ai/DeepSeek-V4-Pro": "deepseek_v4",
+    "google/gemma-4-26B-A4B": "gemma4_text",
+    "moonshotai/Kimi-K3": "kimi_linear",
+    "nvidia/Gemma-4-31B-IT-NVFP4": "gemma4_text",
+    "nvidia/Llama-3_3-Nemotron-Super-49B-v1": "nemotron-nas",
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron_h",
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8": "nemotron_h",
+    "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16": "nemotron_h",
+    "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4": "nemotron_h",
+    "nvidia/Nemotron-H-56B-Base-8K": "nemotron_h",
+    "stepfun-ai/Step-3.7-Flash": "step3p7",
+    "zai-org/GLM-5": "glm_moe_dsa",
+    "zai-org/GLM-5.1": "glm_moe_dsa",
+    "zai-org/GLM-5.2": "glm_moe_dsa",
+}
+# Names that are not the last part of the hub id.
+NAMES = {
+    "Qwen/Qwen3-VL-235B-A22B-Instruct": "qwen3-vl-235b-a22b",
+    "nvidia/Gemma-4-31B-IT-NVFP4": "gemma-4-31b",
+    "nvidia/Llama-3_3-Nemotron-Super-49B-v1": "nemotron-super-49b-v1",
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron-3-nano-30b-a3b",
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8": "nemotron-3-super-120b-a12b",
+    "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16": "nemotron-3-ultra-550b-a55b",
+    "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4": "nemotron-3.5-lightning-30b-a3b",
+    "nvidia/Nemotron-H-56B-Base-8K": "nemotron-h-56b",
+}
+# MaxText's own configurations, named as there.
+IN_MAXTEXT = {
+    "gemma-4-e2b": ("gemma4_small", "gemma4-e2b.yml"),
+    "gemma-4-e4b": ("gemma4_small", "gemma4-e4b.yml"),
+    "qwen3-next-80b-a3b": ("qwen3_next", "qwen3-next-80b-a3b.yml"),
+}
+
+
+class RefusedModel(Record):
+    """A model the projector does not price. `source` says where its configuration was read, `retrieved` when."""
+
+    name: str
+    hf_id: str | None = None
+    model_type: str
+    reason: str
+    source: str
+    retrieved: str = "2026-11-30"
+
+
+MEGASCALE = RefusedModel(
+    name="megascale-175b",
+    model_type="gpt",
+    reason="sliding-window attention whose window its paper does not state",
+    source="arXiv:2402.15627, table 1",
+)
+
+
+def refused_models() -> tuple[RefusedModel, ...]:
+    """Every refused model, by name."""
+    on_the_hub = (
+        RefusedModel(
+            name=NAMES.get(hf_id, hf_id.split("/")[1].lower()),
+            hf_id=hf_id,
+            model_type=model_type,
+            reason=REFUSED[model_type],
+            source=f"{CONFIGS}/{hf_id.replace('/', '--')}_config.json",
+        )
+        for hf_id, model_type in ON_THE_HUB.items()
+    )
+    in_maxtext = (
+        RefusedModel(name=name, model_type=model_type, reason=REFUSED[model_type], source=f"{MAXTEXT}/{file}")
+        for name, (model_type, file) in IN_MAXTEXT.items()
+    )
+    return tuple(sorted((*on_the_hub, *in_maxtext, MEGASCALE), key=lambda model: model.name))
+
+
+def refused_model(name: str) -> RefusedModel | None:
+    """The refused model of this name or hub id, in any case; None where the name is none of theirs."""
+    wanted = normalise(name)
+    return next(
+        (model for model in refused_models() if wanted in (normalise(model.name), normalise(model.hf_id or ""))), None
+    )

@@ -1,0 +1,41 @@
+"""Rules about a serving engine, and fields that belong to training."""
+
+from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
+from projector.rules.training_rules import count_changed
+from projector.specs.plan import Phase
+from projector.specs.plan_batch import PlanBatch
+
+SERVING: tuple[Phase, ...] = ("serving",)
+TRAINING_FIELDS = (
+    "fsdp", "zero_stage", "sp", "vp", "micro_batch", "grad_accum", "recompute", "schedule",
+    "overlap_grad_reduce", "overlap_param_gather", "overlap_tp",
+)  # fmt: skip
+
+
+def _training_fields(plans: PlanBatch, _: Setting) -> Breach:
+    changed = count_changed(plans, TRAINING_FIELDS)
+    return breach(plans, changed > 0, changed, 0)
+
+
+def _no_context_parallelism(plans: PlanBatch, _: Setting) -> Breach:
+    """Context-parallel serving exists and is not modelled: refused rather than guessed."""
+    return breach(plans, plans.cp > 1, plans.cp, 1)
+
+
+def _token_budget(plans: PlanBatch, _: Setting) -> Breach:
+    """Engines refuse a token budget a step that is smaller than the number of sequences they may run."""
+    chunk = plans.chunked_prefill_tokens
+    return breach(plans, (chunk > 0) & (chunk < plans.max_num_seqs), chunk, plans.max_num_seqs)
+
+
+def _experts_inside_engine(plans: PlanBatch, _: Setting) -> Breach:
+    """An engine is attention_dp * tp ranks a stage; its experts cannot live in another one."""
+    return does_not_divide(plans, plans.ep * plans.etp, plans.attention_dp * plans.tp)
+
+
+SERVING_RULES: tuple[Rule, ...] = (
+    Rule("training_fields", "training fields set in a serving plan", "!=", _training_fields, SERVING),
+    Rule("no_context_parallelism", "cp of a serving plan", ">", _no_context_parallelism, SERVING),
+    Rule("token_budget", "chunked_prefill_tokens against max_num_seqs:", "<", _token_budget, SERVING),
+    Rule("experts_inside_engine", "ep * etp (attention_dp * tp)", "does not divide", _experts_inside_engine, SERVING),
+)

@@ -1,0 +1,102 @@
+"""Rules about a training step: batch, sequence, schedule, sharding, and fields that belong to serving."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
+from projector.specs.plan import ParallelismPlan, Phase
+from projector.specs.plan_batch import PlanBatch
+
+TRAINING: tuple[Phase, ...] = ("training",)
+SERVING_FIELDS = (
+    "attention_dp", "weight_dtype", "kv_cache_dtype", "max_num_seqs", "chunked_prefill_tokens", "cuda_graphs",
+)  # fmt: skip
+
+
+def count_changed(plans: PlanBatch, fields: Sequence[str]) -> NDArray[np.int64]:
+    """How many of the fields differ from their default, shape [n]."""
+    defaults = {field: ParallelismPlan.model_fields[field].default for field in fields}
+    changed: NDArray[np.int64] = np.sum(
+        [plans.columns[field] != defaults[field] for field in fields], axis=0, dtype=np.int64
+    )
+    return changed
+
+
+def _serving_fields(plans: PlanBatch, _: Setting) -> Breach:
+    changed = count_changed(plans, SERVING_FIELDS)
+    return breach(plans, changed > 0, changed, 0)
+
+
+def _global_batch(plans: PlanBatch, setting: Setting) -> Breach | None:
+    batch = setting.workload.global_batch
+    if batch is None:
+        return None
+    product = plans.dp * plans.micro_batch * plans.grad_accum
+    return breach(plans, product != batch, product, batch)
+
+
+def _context_chunks(plans: PlanBatch, setting: Setting) -> Breach | None:
+    """A causal ring gives each rank one early and one late chunk, so the sequence splits into 2 cp chunks."""
+    if setting.workload.seq_len is None:
+        return None
+    return does_not_divide(plans, np.where(plans.cp > 1, 2 * plans.cp, 1), setting.workload.seq_len)
+
+
+def _sequence_shards(plans: PlanBatch, setting: Setting) -> Breach | None:
+    if setting.workload.seq_len is None:
+        return None
+    shards = np.where(plans.sp, plans.cp * plans.tp, 1)
+    return does_not_divide(plans, shards, setting.workload.seq_len)
+
+
+def _sp_needs_tp(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, plans.sp & (plans.tp < 2), plans.tp, 2)
+
+
+def _overlap_tp_needs_tp(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, plans.overlap_tp & (plans.tp < 2), plans.tp, 2)
+
+
+def _fsdp_is_stage_3(plans: PlanBatch, _: Setting) -> Breach:
+    """A weight-sharding group and ZeRO stage 3 are one thing; stages 1 and 2 shard over all of dp with fsdp = 1."""
+    return breach(plans, (plans.fsdp > 1) & (plans.zero_stage != 3), plans.zero_stage, 3)
+
+
+def _stage_3_is_fsdp(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, (plans.zero_stage == 3) & (plans.fsdp < 2) & (plans.dp > 1), plans.fsdp, 2)
+
+
+def _interleaved_needs_vp(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, (plans.schedule == "interleaved") & (plans.vp < 2), plans.vp, 2)
+
+
+def _vp_needs_interleaved(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, (plans.schedule != "interleaved") & (plans.vp > 1), plans.vp, 1)
+
+
+def _vp_needs_pp(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, (plans.vp > 1) & (plans.pp < 2), plans.pp, 2)
+
+
+def _interleaved_rounds(plans: PlanBatch, _: Setting) -> Breach:
+    """The interleaved schedule works in rounds of pp micro-batches."""
+    return does_not_divide(plans, np.where(plans.vp > 1, plans.pp, 1), plans.grad_accum)
+
+
+TRAINING_RULES: tuple[Rule, ...] = (
+    Rule("serving_fields", "serving fields set in a training plan", "!=", _serving_fields, TRAINING),
+    Rule("global_batch", "dp * micro_batch * grad_accum", "!=", _global_batch, TRAINING),
+    Rule("context_chunks", "2 * cp (sequence length)", "does not divide", _context_chunks, TRAINING),
+    Rule("sequence_shards", "cp * tp with sp (sequence length)", "does not divide", _sequence_shards, TRAINING),
+    Rule("sp_needs_tp", "tp with sp", "<", _sp_needs_tp, TRAINING),
+    Rule("overlap_tp_needs_tp", "tp with overlap_tp", "<", _overlap_tp_needs_tp, TRAINING),
+    Rule("fsdp_is_stage_3", "zero_stage with fsdp > 1", "!=", _fsdp_is_stage_3, TRAINING),
+    Rule("stage_3_is_fsdp", "fsdp with zero_stage 3", "<", _stage_3_is_fsdp, TRAINING),
+    Rule("interleaved_needs_vp", "vp of an interleaved schedule", "<", _interleaved_needs_vp, TRAINING),
+    Rule("vp_needs_interleaved", "vp of a 1f1b schedule", ">", _vp_needs_interleaved, TRAINING),
+    Rule("vp_needs_pp", "pp with vp > 1", "<", _vp_needs_pp, TRAINING),
+    Rule("interleaved_rounds", "pp of an interleaved schedule (micro-batches)", "does not divide",
+         _interleaved_rounds, TRAINING),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""The parts of the search space: factorisations, menus of choices, and the rows that grow from them."""

@@ -1,0 +1,100 @@
+"""Layouts: how the devices are laid out along axes, over requests and over experts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from projector.legality import legal_mask
+from projector.rules import RULES
+from projector.search.factors import divisors, ordered_factorisations
+from projector.search.menu import Search
+from projector.search.rows import Form, Rows, branch, keep, length
+from projector.specs.plan_batch import PlanBatch
+
+# Rules that read nothing but a layout, so that a plan breaking one stays broken whatever its other fields are.
+LAYOUT_RULES = tuple(
+    rule
+    for rule in RULES
+    if rule.needs_model or rule.name in {"slice_boundary", "context_chunks", "experts_inside_engine"}
+)
+
+
+def layout_rows(search: Search, axes: Sequence[str], *, mixed_experts: bool = True) -> Rows:
+    """Every legal assignment of the devices to `axes`, of ranks to requests (serving) and of experts to devices.
+
+    Columns: the axes, ep, etp and in serving attention_dp. mixed_experts: whether experts may be both spread and
+    sliced. LAYOUT_RULES are applied here, long before the rest is crossed with the rows. Simplest first, so that a
+    stable sort by any score breaks ties in favour of data parallelism, then of small tp.
+    """
+    factors = ordered_factorisations(search.devices, len(axes))
+    rows: Rows = {axis: factors[:, column] for column, axis in enumerate(axes)}
+    simplest = np.lexsort([rows[axis] for axis in ("tp", "pp", "cp") if axis in rows])
+    rows = {axis: column[simplest] for axis, column in rows.items()}
+    allowed = search.kept(rows)
+    for axis in axes:
+        allowed &= np.isin(rows[axis], search.menu(axis, _axis_options(search, axis)))
+    rows = keep(rows, allowed)
+    if search.workload.phase == "serving":
+        rows = _with_attention_dp(search, rows)
+    rows = _with_experts(search, rows, mixed=mixed_experts)
+    legal = legal_mask(
+        as_batch(search, rows),
+        search.workload,
+        search.architecture,
+        search.cluster,
+        search.hardware,
+        rules=LAYOUT_RULES,
+    )
+    return keep(rows, search.kept(rows) & legal)
+
+
+def as_batch(search: Search, rows: Rows) -> PlanBatch:
+    """The rows as plans of the workload's phase."""
+    columns: dict[str, Any] = {"phase": search.workload.phase, **rows}
+    return PlanBatch.from_columns(length(rows), **columns)
+
+
+def _axis_options(search: Search, axis: str) -> tuple[int, ...]:
+    every = divisors(search.devices)
+    constrained = axis in search.constraints.fixed or axis in search.constraints.bounds
+    used = getattr(search.base, axis)
+    if constrained:
+        return every
+    if axis == "tp" and search.domain_devices is not None and used <= search.domain_devices:
+        return tuple(degree for degree in every if degree <= search.domain_devices)
+    if axis == "pp" and search.architecture is None:
+        return divisors(used)
+    if axis == "pp" and used == 1 and _on_torus(search):
+        return (1,)
+    return every
+
+
+def _on_torus(search: Search) -> bool:
+    return search.hardware is not None and search.hardware.intra.kind == "torus"
+
+
+def _with_attention_dp(search: Search, rows: Rows) -> Rows:
+    moe = search.architecture is not None and search.architecture.is_moe
+    degrees = search.menu("attention_dp", divisors(search.devices) if moe else (1,))
+    rows = branch(rows, [{"attention_dp": degree} for degree in degrees])
+    return keep(rows, rows["dp"] % rows["attention_dp"] == 0)
+
+
+def _with_experts(search: Search, rows: Rows, *, mixed: bool) -> Rows:
+    model, base = search.architecture, search.base
+    if model is not None and not model.is_moe:
+        return branch(rows, [{"ep": 1, "etp": 1}])
+    forms: list[Form] = [{"ep": base.ep, "etp": base.etp}]
+    if model is not None:
+        degrees = search.menu("ep", divisors(model.experts))
+        slices = [rows["tp"], 1, *search.menu("etp", ())]
+        forms += [{"ep": degree, "etp": etp} for degree in degrees for etp in slices]
+    rows = branch(rows, forms)
+    shards = rows["ep"] * rows["etp"]
+    data = rows["dp"] * rows.get("cp", 1) * rows["tp"]
+    stated = (rows["ep"] == base.ep) & (rows["etp"] == base.etp) & (search.current is not None)
+    pure = (rows["ep"] == 1) | (rows["etp"] == 1) | stated
+    # with tp > 1 and unsharded experts every rank of the TP group would hold and compute all of them
+    useful = (shards > 1) | (rows["tp"] == 1) | stated | (model is None)
+    return keep(rows, (data % shards == 0) & useful & (pure | mixed))

@@ -1,0 +1,138 @@
+"""What a training plan can change beside its layout: sharding, sequence parallelism, batch, schedule, recompute.
+
+- sharding: weights replicated with the optimizer replicated or sharded (ZeRO 0, 1), sharded over all of dp, or over
+  the part of dp inside a fast domain or slice (hybrid); ZeRO 2 only where the current plan or a constraint names it
+- micro-batch: powers of two; gradient accumulation follows from the global batch
+- interleaving: chunk counts up to MOST_VIRTUAL_STAGES a device
+- sequence parallelism wherever tp > 1 and the sequence allows it
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projector.errors import InvalidDescription
+from projector.rules.slices import slice_count
+from projector.search.factors import divisors
+from projector.search.layouts import layout_rows
+from projector.search.menu import Search
+from projector.search.rows import Form, Rows, branch, keep, length
+
+AXES = ("dp", "cp", "tp", "pp")
+MICRO_BATCHES = (1, 2, 4, 8, 16)
+MOST_VIRTUAL_STAGES = 8
+
+# What is left out, one step after the other, while the space is too large.
+NARROWINGS = (
+    "tensor-parallel overlap is left as it is",
+    "interleaving is reduced to the fewest or the most chunks a device",
+    "micro-batches above 4 are left out",
+    "experts both spread and sliced are left out",
+    "hybrid sharding is left out",
+    "micro-batches above 2 are left out",
+    "selective recompute is left out",
+)
+
+
+def training_rows(search: Search, narrowed: int, most: int | None) -> Rows | None:
+    """Every combination, before the legality of the whole plan; None as soon as more than `most` rows stand.
+
+    narrowed: how many of NARROWINGS apply.
+    """
+    rows = layout_rows(search, AXES, mixed_experts=narrowed < 4)
+    rows = _with_micro_batches(search, rows, 2 if narrowed >= 6 else 4 if narrowed >= 3 else max(MICRO_BATCHES))
+    rows = _with_sequence_parallelism(search, rows)
+    rows = _with_sharding(search, rows, hybrid=narrowed < 5)
+    rows = _with_schedules(search, rows, few=narrowed >= 2)
+    recompute = ("none", "full") if narrowed >= 7 else ("none", "selective", "full")
+    choices: dict[str, tuple[Any, ...]] = {
+        "recompute": search.menu("recompute", recompute),
+        "compute_dtype": search.menu("compute_dtype", _dtypes(search)),
+        "overlap_grad_reduce": search.menu("overlap_grad_reduce", (True,)),
+        "overlap_param_gather": search.menu("overlap_param_gather", (True,)),
+    }
+    for field, values in choices.items():
+        if most is not None and length(rows) * len(values) > most:
+            return None
+        rows = branch(rows, [{field: value} for value in values])
+    rows = _with_tp_overlap(search, rows, vary=narrowed < 1)
+    return None if most is not None and length(rows) > most else rows
+
+
+def sequences_per_step(search: Search) -> int:
+    """The global batch in sequences: stated, or that of the current plan. InvalidDescription without either."""
+    if search.workload.global_batch is not None:
+        return search.workload.global_batch
+    if search.current is None:
+        raise InvalidDescription(
+            "plans cannot be laid out without the global batch", hint="state workload.global_batch or current_plan"
+        )
+    return search.current.dp * search.current.micro_batch * search.current.grad_accum
+
+
+def _dtypes(search: Search) -> tuple[str, ...]:
+    if not search.constraints.allow_numerics_changes or search.hardware is None:
+        return ()
+    return tuple(dtype for dtype in ("bf16", "fp8") if dtype in search.hardware.peak_flop_per_s)
+
+
+def _with_micro_batches(search: Search, rows: Rows, largest: int) -> Rows:
+    sequences = sequences_per_step(search)
+    sizes = search.menu("micro_batch", [size for size in MICRO_BATCHES if size <= largest])
+    rows = branch(rows, [{"micro_batch": size} for size in sizes])
+    share = rows["dp"] * rows["micro_batch"]
+    rows = keep(rows, sequences % share == 0)
+    rows["grad_accum"] = sequences // (rows["dp"] * rows["micro_batch"])
+    return keep(rows, search.kept(rows))
+
+
+def _with_sequence_parallelism(search: Search, rows: Rows) -> Rows:
+    possible = rows["tp"] > 1
+    if search.workload.seq_len is not None:
+        possible &= search.workload.seq_len % (rows["cp"] * rows["tp"]) == 0
+    values = search.menu("sp", (True,))
+    return branch(rows, [{"sp": possible & bool(value)} for value in values])
+
+
+def _with_sharding(search: Search, rows: Rows, *, hybrid: bool) -> Rows:
+    stages = [stage for stage in search.menu("zero_stage", (0, 1)) if stage != 3]
+    groups = [rows["dp"], *([_local_group(search, rows)] if hybrid else []), *search.menu("fsdp", ())]
+    forms: list[Form] = [{"fsdp": 1, "zero_stage": stage} for stage in stages]
+    forms += [{"fsdp": group, "zero_stage": np.where(np.asarray(group) > 1, 3, 0)} for group in groups]
+    rows = branch(rows, forms)
+    inert = (rows["zero_stage"] > 0) & (rows["dp"] * rows["cp"] == 1)
+    return keep(rows, (rows["dp"] % rows["fsdp"] == 0) & ~inert & search.kept(rows))
+
+
+def _local_group(search: Search, rows: Rows) -> NDArray[np.int64]:
+    """Data-parallel ranks inside one fast domain (GPU) or slice (torus), where that splits dp evenly; else 1."""
+    devices = search.domain_devices or search.devices // slice_count(search.cluster, search.hardware)
+    inner = rows["tp"] * rows["cp"]
+    group = np.maximum(devices // inner, 1)
+    fits = (devices % inner == 0) & (rows["dp"] % group == 0)
+    local: NDArray[np.int64] = np.where(fits, group, 1)
+    return local
+
+
+def _with_schedules(search: Search, rows: Rows, *, few: bool) -> Rows:
+    chunks = search.menu("vp", (1, *_chunk_counts(search, few=few)))
+    rows = branch(rows, [{"vp": count} for count in chunks])
+    interleaved = rows["vp"] > 1
+    possible = (rows["pp"] > 1) & (rows["grad_accum"] % rows["pp"] == 0)
+    if search.architecture is not None:
+        possible &= search.architecture.layers % (rows["pp"] * rows["vp"]) == 0
+    rows["schedule"] = np.where(interleaved, "interleaved", "1f1b")
+    return keep(rows, ~interleaved | possible)
+
+
+def _chunk_counts(search: Search, *, few: bool) -> tuple[int, ...]:
+    if search.architecture is None:
+        return ()
+    counts = tuple(count for count in divisors(search.architecture.layers) if 1 < count <= MOST_VIRTUAL_STAGES)
+    return tuple(dict.fromkeys((*counts[:1], *counts[-1:]))) if few else counts
+
+
+def _with_tp_overlap(search: Search, rows: Rows, *, vary: bool) -> Rows:
+    values = search.menu("overlap_tp", (False, True) if vary else ())
+    return branch(rows, [{"overlap_tp": (rows["tp"] > 1) & bool(value)} for value in values])

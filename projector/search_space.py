@@ -1,0 +1,142 @@
+"""The legal space of a workload as columns: every layout of the devices, crossed with what else a plan can change.
+
+What is searched, and what bounds it:
+- axes: every ordered factorisation of the device count over dp, cp, tp, pp (serving: dp, tp, pp). On GPUs tp stays
+  within the fast domain; on a torus pp stays at 1, because a TPU mesh has no such axis. A current plan or a constraint
+  that goes further opens the axis.
+- expert layouts: whole experts spread over ep, or sliced by tp, or both, over every divisor of the expert count.
+- the rest: see `search.training` and `search.serving`. Precision changes only where constraints allow it.
+- size: at most about MAX_CANDIDATES plans. Beyond, other choices are narrowed in a fixed order, the axes never;
+  `explore` says what was left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from projector.errors import InvalidDescription, UnknownName
+from projector.legality import legal_mask
+from projector.search.factors import ordered_factorisations
+from projector.search.layouts import as_batch
+from projector.search.menu import Search, require_usable
+from projector.search.serving import NARROWINGS as SERVING_NARROWINGS
+from projector.search.serving import serving_rows
+from projector.search.training import NARROWINGS as TRAINING_NARROWINGS
+from projector.search.training import training_rows
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.cluster import ClusterSpec
+from projector.specs.constraints import Constraints
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan import MESH_AXES, MeshForm, ParallelismPlan
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.workload import WorkloadSpec
+
+MAX_CANDIDATES = 60_000
+
+
+@dataclass(frozen=True)
+class Space:
+    """The legal plans of a search, and what was left out of it or could not be checked, in words."""
+
+    plans: PlanBatch
+    notes: tuple[str, ...]
+
+
+def enumerate_meshes(devices: int, axes: Sequence[str]) -> tuple[MeshForm, ...]:
+    """Every mesh form of `devices` over the given axes (of replica, data, seq, model), the others at 1.
+
+    All ordered factorisations; for 2**k devices these are the binomial(k + axes - 1, axes - 1) power-of-two forms.
+    UnknownName for an axis that is none, InvalidDescription for a repeated or missing axis or no device.
+    """
+    for axis in axes:
+        if axis not in MESH_AXES:
+            raise UnknownName("mesh axis", axis, MESH_AXES)
+    if not axes or len(set(axes)) != len(axes):
+        raise InvalidDescription(f"mesh axes have to be distinct and at least one: {list(axes)}")
+    if devices < 1:
+        raise InvalidDescription(f"a mesh of {devices} devices")
+    return tuple(
+        MeshForm(**dict(zip(axes, sizes, strict=True))) for sizes in ordered_factorisations(devices, len(axes)).tolist()
+    )
+
+
+def candidates(
+    workload: WorkloadSpec,
+    architecture: ModelArchitecture | None,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile | None,
+    constraints: Constraints,
+    current: ParallelismPlan | None,
+) -> PlanBatch:
+    """The legal plans that keep the constraints, the current one among them where it is one of these.
+
+    Plans cover `usable_cluster(cluster, constraints, hardware)`. InvalidDescription where constraints contradict
+    themselves, the current plan is of another phase, or a training space has neither global batch nor current plan.
+    """
+    return explore(workload, architecture, cluster, hardware, constraints, current).plans
+
+
+def explore(
+    workload: WorkloadSpec,
+    architecture: ModelArchitecture | None,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile | None,
+    constraints: Constraints,
+    current: ParallelismPlan | None,
+) -> Space:
+    """As `candidates`, with notes on what was narrowed or could not be checked."""
+    require_usable(constraints, workload)
+    if current is not None and current.phase != workload.phase:
+        raise InvalidDescription(f"a {current.phase} current plan for a {workload.phase} workload")
+    usable = usable_cluster(cluster, constraints, hardware)
+    base = current or _plan_from_scratch(workload, hardware)
+    search = Search(workload, architecture, usable, hardware, constraints, current, base)
+    rows_of, narrowings = (
+        (training_rows, TRAINING_NARROWINGS) if workload.phase == "training" else (serving_rows, SERVING_NARROWINGS)
+    )
+    notes = [*_cluster_note(cluster, usable), *_unknown_notes(architecture, hardware)]
+    rows, narrowed = None, 0
+    while rows is None:
+        rows = rows_of(search, narrowed, MAX_CANDIDATES if narrowed < len(narrowings) else None)
+        narrowed += rows is None
+    notes += [f"more than {MAX_CANDIDATES} plans: {text}" for text in narrowings[:narrowed]]
+    plans = as_batch(search, rows)
+    passing = search.kept(plans.columns) & legal_mask(plans, workload, architecture, usable, hardware)
+    return Space(plans.take(passing), tuple(notes))
+
+
+def usable_cluster(cluster: ClusterSpec, constraints: Constraints, hardware: HardwareProfile | None) -> ClusterSpec:
+    """The part of the cluster that `max_chips` leaves: whole slices, or whole nodes, or a power of two of one.
+
+    The topology of a part of a slice is unknown. Unchanged where nothing is capped.
+    """
+    most = constraints.max_chips
+    if most is None or most >= cluster.chips:
+        return cluster
+    per_slice = cluster.chips // cluster.slices
+    if most >= per_slice and cluster.slices > 1:
+        slices = most // per_slice
+        return cluster.model_copy(update={"chips": slices * per_slice, "slices": slices})
+    node = hardware.chips_per_node if hardware is not None and hardware.kind == "gpu" else None
+    chips = most - most % node if node is not None and most >= node else 1 << (most.bit_length() - 1)
+    return ClusterSpec(chip=cluster.chip, chips=chips)
+
+
+def _plan_from_scratch(workload: WorkloadSpec, hardware: HardwareProfile | None) -> ParallelismPlan:
+    """Fields that are not searched, where no current plan says them."""
+    precision = workload.precision
+    if workload.phase == "training":
+        return ParallelismPlan(phase="training", compute_dtype=precision)
+    computed = precision if hardware is None or precision in hardware.peak_flop_per_s else "bf16"
+    return ParallelismPlan(phase="serving", compute_dtype=computed, weight_dtype=precision)
+
+
+def _cluster_note(cluster: ClusterSpec, usable: ClusterSpec) -> tuple[str, ...]:
+    if usable.chips == cluster.chips:
+        return ()
+    return (f"max_chips caps the plans at {usable.chips} of {cluster.chips} chips",)
+
+
+def _unknown_notes(architecture: ModelArchitecture | None, hardware: HardwareProfile | None) -> tuple[str, ...]:
+    model = "the model is unknown: heads, widths, layers and experts were not checked, pp and ep do not grow"
+    chip = "the chip is unknown: fast domain, torus and precision were not checked"
+    return (*((model,) if architecture is None else ()), *((chip,) if hardware is None else ()))

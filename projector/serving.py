@@ -1,0 +1,217 @@
+"""The serving model: a closed loop of requests over engines with continuous batching and chunked prefill."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from projector.batch_projection import Assumption, BreakdownColumns, IntervalRule, Metrics, ProjectionBatch
+from projector.cost.closed_loop import Loop, closed_loop, response
+from projector.cost.engine import Engine, Slot
+from projector.cost.overlap import AxisTimes
+from projector.cost.serving_memory import ServingNeeds, serving_needs
+from projector.graph.columns import Column
+from projector.graph.serving_graph import StepWork, serving_graph, serving_scope
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.cluster import ClusterSpec
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan_batch import Column as AnyColumn
+from projector.specs.plan_batch import PlanBatch
+
+# 10th and 90th percentile of measured over projected TPOT (tests/validation/score_serving.py), rounded outwards.
+INTERVAL = IntervalRule(
+    0.7, 1.5, "80 % of 2,200 measured serving points had a TPOT within these factors of this model's projection"
+)
+# What a request costs outside the steps of the engine: HTTP, tokeniser, admission, first response.
+REQUEST_OVERHEAD_S = 0.05
+
+
+@dataclass(frozen=True)
+class Load:
+    """The traffic: requests in flight over the fleet, prompt and generated tokens of each."""
+
+    concurrency: float
+    input_len: float
+    output_len: float
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """How the requests spread over the engines of each plan (columns).
+
+    replicas     engines; busy: those with work, fewer where there are fewer requests than engines
+    offered      requests in flight an engine, running: those it holds at once
+    a_rank       running requests of one attention rank (an engine has attention_dp of them)
+    """
+
+    replicas: Column
+    busy: Column
+    offered: Column
+    running: Column
+    a_rank: Column
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Seconds a request spends (columns): queue, first token, a token after it; step: the mean decode step."""
+
+    queue_s: Column
+    ttft_s: Column
+    tpot_s: Column
+    request_s: Column
+
+
+def project_serving(
+    batch: PlanBatch,
+    model: ModelArchitecture,
+    load: Load,
+    math_dtype: AnyColumn,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile,
+    assumptions: tuple[Assumption, ...],
+) -> ProjectionBatch:
+    """Latencies, throughput and memory of every plan in steady state; columns of shape [len(batch)].
+
+    Every engine runs pure decode steps and, while a prompt is prefilled, mixed steps that carry its chunk beside the
+    decoding tokens (`projector.cost.closed_loop`). The mean decode step, its share of mixed steps included, is TPOT
+    and the step of the breakdown; it is that of a device of the slowest stage.
+    """
+    engine = Engine.of(batch, model, math_dtype, cluster, hardware)
+    needs = _needs(engine, load, hardware)
+    fleet = _fleet(batch, load, needs)
+    chunk, chunks = _chunks(batch, load)
+    loop = closed_loop(fleet.a_rank, chunks, np.floor(_budget(batch, load) / load.input_len), load.output_len)
+    pure, mixed = _slots(engine, load, loop, chunk, chunks)
+    engine_s = hardware.calibration.engine_step_s
+    breakdown = _mean_step(engine, loop, pure, mixed, engine_s)
+    latencies = _latencies(engine, fleet, loop, pure, mixed, breakdown.total_s, engine_s)
+    # by Little's law every request in flight takes its latency
+    requests_per_s = fleet.busy * fleet.offered / latencies.request_s
+    return ProjectionBatch(
+        batch=batch,
+        chip=hardware.id,
+        chips=cluster.chips,
+        devices_per_chip=hardware.devices_per_chip,
+        step_time_s=breakdown.total_s,
+        breakdown=breakdown,
+        memory=needs.with_requests(fleet.a_rank),
+        metrics=Metrics(
+            ttft_s=latencies.ttft_s,
+            tpot_s=latencies.tpot_s,
+            request_latency_s=latencies.request_s,
+            decode_tokens_per_s_per_chip=requests_per_s * load.output_len / cluster.chips,
+            total_tokens_per_s_per_chip=requests_per_s * (load.input_len + load.output_len) / cluster.chips,
+            max_concurrency=needs.requests * batch.dp,
+        ),
+        interval=INTERVAL,
+        assumptions=assumptions,
+    )
+
+
+def _budget(batch: PlanBatch, load: Load) -> Column:
+    """Prefill tokens a mixed step may carry; 0 means whole prompts."""
+    return np.where(batch.chunked_prefill_tokens == 0, load.input_len, batch.chunked_prefill_tokens).astype(np.float64)
+
+
+def _chunks(batch: PlanBatch, load: Load) -> tuple[Column, Column]:
+    """(tokens of a prompt's mean chunk, how many chunks it is cut into)."""
+    chunks = np.ceil(load.input_len / _budget(batch, load))
+    return load.input_len / chunks, chunks
+
+
+def _needs(engine: Engine, load: Load, hardware: HardwareProfile) -> ServingNeeds:
+    """Memory before requests, with the largest step a rank may run: a full budget beside max_num_seqs requests."""
+    batch, zero = engine.batch, np.zeros(len(engine.batch))
+    seqs = np.minimum(batch.max_num_seqs, load.concurrency) / batch.attention_dp
+    chunk, chunks = _chunks(batch, load)
+    prompts = np.maximum(np.floor(_budget(batch, load) / load.input_len), 1.0)
+    work = StepWork(seqs, zero + load.input_len, prompts, chunk, zero + load.input_len, chunks)
+    scope = serving_scope(batch, engine.degrees, engine.model, engine.math_dtype, work)
+    operators = serving_graph(batch, engine.model, engine.math_dtype, work)
+    # engines grow a request's cache as it decodes: on average half of its output is there
+    tokens = load.input_len + load.output_len / 2
+    on_first, on_last = (
+        serving_needs(batch, scope, operators, stage, hardware, tokens)
+        for stage in (engine.stages.first, engine.stages.last)
+    )
+    return on_first.fuller(on_last)
+
+
+def _fleet(batch: PlanBatch, load: Load, needs: ServingNeeds) -> Fleet:
+    replicas = batch.dp / batch.attention_dp
+    offered = np.maximum(load.concurrency / replicas, 1.0)
+    held = np.maximum(needs.requests * batch.attention_dp, 1.0)
+    running = np.minimum(np.minimum(offered, batch.max_num_seqs), held)
+    return Fleet(
+        replicas=replicas,
+        busy=np.minimum(replicas, load.concurrency),
+        offered=offered,
+        running=running,
+        a_rank=np.maximum(running / batch.attention_dp, 1.0),
+    )
+
+
+def _slots(engine: Engine, load: Load, loop: Loop, chunk: Column, chunks: Column) -> tuple[Slot, Slot]:
+    """A pure decode passage and a mixed one through the slowest stage; a pp-th of the decoding requests in each."""
+    pp, zero = engine.degrees.pp, np.zeros(len(engine.batch))
+    context, prompt = zero + load.input_len + load.output_len / 2, zero + load.input_len
+    decode = StepWork(np.maximum(loop.decoding / pp, 1.0), context, zero, chunk, prompt, chunks)
+    mixed = StepWork(loop.beside_prefill / pp, context, loop.prompts, chunk, prompt, chunks)
+    eager = ~engine.batch.cuda_graphs.astype(bool)
+    return engine.slot(decode, eager), engine.slot(mixed, np.ones_like(eager))
+
+
+def _mean_step(engine: Engine, loop: Loop, pure: Slot, mixed: Slot, engine_s: float) -> BreakdownColumns:
+    """The mean step a decoding request sees.
+
+        step = (pp - f) t_pure + f t_mixed + engine
+
+    A token passes pp stages, one slot each; a share f of the cycles carries a prefill chunk in one slot. Slots without
+    a request (fewer requests than stages) and the engine's own time are idle.
+    """
+    pp, f = engine.degrees.pp, loop.mixed_frac
+    used = np.maximum(np.minimum(loop.decoding, pp) - f, 0.0)
+    empty = pp - f - used
+    by_kind = {
+        kind: used * pure.compute_s.get(kind, 0.0) + f * mixed.compute_s.get(kind, 0.0)
+        for kind in (*pure.compute_s, *(kind for kind in mixed.compute_s if kind not in pure.compute_s))
+    }
+    by_axis = {
+        axis: AxisTimes(
+            used * times.total_s + f * mixed.communication[axis].total_s,
+            used * times.exposed_s + f * mixed.communication[axis].exposed_s,
+        )
+        for axis, times in pure.communication.items()
+    }
+    bubble_s = empty * pure.length_s
+    launch_idle_s = used * pure.launch_idle_s + f * mixed.launch_idle_s
+    return BreakdownColumns.of(by_kind, by_axis, idle_s=bubble_s + launch_idle_s + engine_s, bubble_s=bubble_s)
+
+
+def _latencies(
+    engine: Engine, fleet: Fleet, loop: Loop, pure: Slot, mixed: Slot, step_s: Column, engine_s: float
+) -> Latencies:
+    """Means over requests.
+
+        TTFT = overhead + queue + response(c, S t_cycle, Z t_pure) + (pp - 1) (t_mixed - t_pure)
+        t_cycle = (pp - 1) t_pure + t_mixed + engine
+        latency = TTFT + Z TPOT
+
+    The prefill server is queued for in seconds: a mixed step lasts many pure ones. The queue holds what the engine
+    cannot run at once: with N in flight and c running, N / c times the service time by Little's law. The last chunk
+    fills every stage, the others follow one another.
+    """
+    pp = engine.degrees.pp
+    pure_s = pp * pure.length_s + engine_s
+    cycle_s = (pp - 1) * pure.length_s + mixed.length_s + engine_s
+    prefill_s = np.maximum(
+        response(fleet.a_rank, loop.service_steps * cycle_s, loop.decode_steps * pure_s),
+        loop.service_steps * loop.prompts * cycle_s,
+    ) + (pp - 1) * np.maximum(mixed.length_s - pure.length_s, 0.0)
+    service_s = REQUEST_OVERHEAD_S + prefill_s + loop.decode_steps * step_s
+    queue_s = np.maximum(fleet.offered / fleet.running - 1, 0.0) * service_s
+    return Latencies(
+        queue_s=queue_s,
+        ttft_s=REQUEST_OVERHEAD_S + queue_s + prefill_s,
+        tpot_s=step_s,
+        request_s=queue_s + service_s,
+    )

@@ -1,0 +1,160 @@
+"""The training model: one optimizer step of every plan of a batch."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from projector.batch_projection import Assumption, BreakdownColumns, IntervalRule, Metrics, ProjectionBatch
+from projector.breakdown import Axis
+from projector.cost.device import Device
+from projector.cost.ledger import Ledger, StageTimes
+from projector.cost.overlap import (
+    AxisTimes,
+    MicroBatchCommunication,
+    Switches,
+    micro_batch_communication,
+    step_communication,
+)
+from projector.cost.pipeline import pipeline_time
+from projector.cost.roofline import Rates
+from projector.cost.routes import routes
+from projector.cost.stages import Stages, stages
+from projector.cost.training_memory import training_memory
+from projector.graph.columns import Column, lookup
+from projector.graph.groups import groups
+from projector.graph.operator import Pass
+from projector.graph.training_graph import TrainingGraph, training_graph
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.cluster import ClusterSpec
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan_batch import Column as AnyColumn
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.software import Software
+
+MICRO_BATCH_PASSES: tuple[Pass, ...] = ("forward", "recompute", "backward")
+# 10th and 90th percentile of measured over projected step time (tests/validation/score_training.py), rounded outwards.
+INTERVAL = IntervalRule(
+    0.82, 1.42, "80 % of 557 published training runs measured within these factors of this model's projection"
+)
+
+
+def project_training(
+    batch: PlanBatch,
+    model: ModelArchitecture,
+    seq_len: int,
+    math_dtype: AnyColumn,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile,
+    software: Software,
+    assumptions: tuple[Assumption, ...],
+) -> ProjectionBatch:
+    """Step time, memory and rates of every plan; columns of shape [len(batch)].
+
+        step = m t_slowest + bubble + exposed data-parallel communication + optimizer
+
+    t of a stage and micro-batch is compute + exposed communication of forward, recompute and backward, or the time the
+    host needs to launch it all where that is longer (the difference is idle). The breakdown is that of a device of the
+    slowest stage: compute + exposed communication + idle == step, the bubble being a part of idle.
+    """
+    graph = training_graph(batch, model, seq_len, math_dtype, software)
+    device = Device.of(hardware)
+    rates = Rates.of(device, math_dtype, software.host_factor)
+    ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware))
+    micro_batches = batch.grad_accum.astype(np.float64)
+    positions = stages(model, graph.degrees.pp, graph.virtual_stages, micro_batches, graph.scope.zero)
+    breakdown = _breakdown(ledger, positions, graph, _switches(batch), micro_batches, rates)
+    tokens = batch.dp * batch.micro_batch * batch.grad_accum * float(seq_len)
+    chips = graph.degrees.devices / hardware.devices_per_chip
+    peak = lookup(math_dtype, device.linear_peaks())
+    flop = tokens * model_flop_per_token(model, seq_len)
+    return ProjectionBatch(
+        batch=batch,
+        chip=hardware.id,
+        chips=cluster.chips,
+        devices_per_chip=hardware.devices_per_chip,
+        step_time_s=breakdown.total_s,
+        breakdown=breakdown,
+        memory=training_memory(graph, positions, hardware),
+        metrics=Metrics(
+            tokens_per_s_per_chip=tokens / breakdown.total_s / chips,
+            mfu_frac=flop / breakdown.total_s / (graph.degrees.devices * peak),
+        ),
+        interval=INTERVAL,
+        assumptions=assumptions,
+    )
+
+
+def model_flop_per_token(model: ModelArchitecture, seq_len: int) -> float:
+    """Model FLOP a trained token, forward and backward, without recompute.
+
+        6 N + 6 heads (head_dim + value_dim) sum over layers of min(window, seq_len)
+
+    N: weights a token is multiplied with: active parameters without look-up tables and norms. Attention is counted
+    whole, not halved for the causal mask: the convention of PaLM (arXiv:2204.02311, appendix B; 12 heads head_dim
+    where keys and values are alike) and of most published MFU figures. Softmax, norms and other element-wise work are
+    not counted.
+    """
+    tables = model.position_parameters + (0 if model.tied_embeddings else model.embedding_parameters)
+    multiplied = model.active_parameters - model.norm_parameters - tables
+    window = min(model.sliding_window or seq_len, seq_len)
+    context = (model.layers - model.sliding_layers) * seq_len + model.sliding_layers * window
+    return 6.0 * multiplied + 6.0 * model.heads * (model.head_dim + model.value_dim) * context
+
+
+def _switches(batch: PlanBatch) -> Switches:
+    return Switches(
+        grad_reduce=batch.overlap_grad_reduce.astype(bool),
+        param_gather=batch.overlap_param_gather.astype(bool),
+        tp=batch.overlap_tp.astype(bool),
+        interleaved=(batch.schedule == "interleaved") & (batch.vp > 1),
+    )
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One micro-batch on one stage: seconds it works, seconds it waits for launches, its communication."""
+
+    busy_s: Column
+    launch_idle_s: Column
+    communication: MicroBatchCommunication
+
+    @property
+    def length_s(self) -> Column:
+        """Seconds the stage is taken."""
+        return self.busy_s + self.launch_idle_s
+
+
+def _slot(times: StageTimes, switches: Switches, rates: Rates) -> Slot:
+    communication = micro_batch_communication(times, switches)
+    exposed_s = sum((axis.exposed_s for axis in communication.by_axis.values()), start=times.zero)
+    busy_s = times.compute(*MICRO_BATCH_PASSES) + exposed_s
+    host_s = times.launched(*MICRO_BATCH_PASSES) * rates.kernel_launch_s
+    return Slot(busy_s, np.maximum(host_s - busy_s, 0.0), communication)
+
+
+def _breakdown(
+    ledger: Ledger, positions: Stages, graph: TrainingGraph, switches: Switches, micro_batches: Column, rates: Rates
+) -> BreakdownColumns:
+    zero = graph.scope.zero
+    middle_s, last_s, whole_s = (
+        _slot(ledger.on(stage, zero), switches, rates).length_s
+        for stage in (positions.middle, positions.last, positions.whole)
+    )
+    pipe = pipeline_time(middle_s, last_s, whole_s, micro_batches, graph.virtual_stages)
+    times = ledger.on(positions.middle.where(pipe.last_is_slowest, positions.last), zero)
+    slot = _slot(times, switches, rates)
+    by_kind = {
+        kind: micro_batches * times.compute(*MICRO_BATCH_PASSES, kind=kind) + times.compute("update", kind=kind)
+        for kind in times.kinds()
+    }
+    by_axis: dict[Axis, AxisTimes] = {
+        axis: AxisTimes(micro_batches * one.total_s, micro_batches * one.exposed_s)
+        for axis, one in slot.communication.by_axis.items()
+    }
+    by_axis["dp"] = step_communication(times, switches, slot.communication.cover)
+    return BreakdownColumns.of(
+        by_kind=by_kind,
+        by_axis=by_axis,
+        idle_s=micro_batches * slot.launch_idle_s + pipe.bubble_s,
+        bubble_s=pipe.bubble_s,
+    )
