@@ -1,0 +1,163 @@
+"""KnowledgeBase: the notes that bear on a diagnosis, nearest first, each with the passage and its sources."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from knowledge_base.chunk import Chunk
+from knowledge_base.embed import Embedder
+from knowledge_base.note import HARDWARE_KINDS, PHASES, HardwareKind
+from knowledge_base.store import Match, NoteStore
+from projector.errors import InvalidDescription, UnknownName
+from projector.levers import LEVERS
+from projector.specs.bottleneck import CAUSES, Cause
+from projector.specs.plan import Phase
+
+MAX_QUERY_CHARACTERS = 2_000
+MAX_RESULTS = 50
+_PASSAGES_PER_NOTE = 8
+
+
+@dataclass(frozen=True)
+class RetrievedNote:
+    """A note with its best passage. `quote` and `title` are the author's text: data, never instructions or markup.
+
+    similarity: cosine of query and passage, in [-1, 1].
+    """
+
+    note_id: str
+    chunk_id: str
+    title: str
+    quote: str
+    sources: tuple[str, ...]
+    similarity: float
+    levers: tuple[str, ...]
+    causes: tuple[str, ...]
+
+
+class KnowledgeBase:
+    """Retrieval over a store that has been synced (`index.open_knowledge_base`). Safe across threads."""
+
+    def __init__(self, store: NoteStore, embedder: Embedder) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    def __enter__(self) -> "KnowledgeBase":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the store back; an embedded one can then be opened by another process."""
+        self._store.close()
+
+    @property
+    def store(self) -> NoteStore:
+        """The store, for `index.sync` and `index.rebuild`."""
+        return self._store
+
+    def search(
+        self,
+        query: str,
+        *,
+        phase: Phase,
+        causes: Sequence[Cause] = (),
+        levers: Sequence[str] = (),
+        hardware_kind: HardwareKind | None = None,
+        k: int = 3,
+    ) -> tuple[RetrievedNote, ...]:
+        """The k notes nearest to `query` among those of the phase, the hardware kind, and any of the causes or levers.
+
+        The front matter is filtered first. Without causes and levers all notes of the phase qualify; a cause no note
+        names ("unknown") qualifies none by itself. One result a note, its nearest passage; equal similarity: by
+        chunk id. Empty where nothing qualifies.
+        InvalidDescription: empty or long query, k out of range. UnknownName: a phase, cause, lever or kind nobody
+        knows. KnowledgeUnavailable: store or embedding model cannot be used.
+        """
+        _check(query, phase, causes, levers, hardware_kind, k)
+        if self._store.count() == 0:
+            return ()
+        vector = self._embedder.embed([query])[0]
+        conditions = _conditions(phase, causes, levers, hardware_kind)
+        limit = k * _PASSAGES_PER_NOTE
+        best: dict[str, Match] = {}
+        while len(best) < k:
+            # a long note may fill a whole answer with its passages: ask again without the notes already found
+            others = [{"note_id": {"$nin": list(best)}}] if best else []
+            matches = self._store.query(vector, where=_joined("$and", conditions + others), limit=limit)
+            for match in matches:
+                best.setdefault(match.chunk.note_id, match)
+            if len(matches) < limit:
+                break
+        return tuple(_retrieved(match) for match in list(best.values())[:k])
+
+    def get_chunk(self, chunk_id: str) -> Chunk:
+        """The passage a citation names. UnknownName: no passage has this id (any more)."""
+        found = self._store.get_chunk(chunk_id)
+        if found is None:
+            raise UnknownName("chunk", chunk_id, self._store.record_hashes())
+        return found
+
+    def get_note(self, note_id: str) -> tuple[Chunk, ...]:
+        """The passages of a note in reading order. UnknownName: no note has this id."""
+        found = self._store.get_note(note_id)
+        if not found:
+            raise UnknownName("note", note_id, {chunk_id.split(".")[0] for chunk_id in self._store.record_hashes()})
+        return found
+
+
+def _check(
+    query: str, phase: str, causes: Sequence[str], levers: Sequence[str], hardware_kind: str | None, k: int
+) -> None:
+    if not query.strip():
+        raise InvalidDescription("the query is empty", hint="say what is slow, for example 'exposed all-reduce'")
+    if len(query) > MAX_QUERY_CHARACTERS:
+        raise InvalidDescription(f"query of {len(query)} characters > {MAX_QUERY_CHARACTERS}")
+    if any("\ud800" <= character <= "\udfff" for character in query):
+        raise InvalidDescription("the query holds half a character (a lone surrogate)")
+    if not 1 <= k <= MAX_RESULTS:
+        raise InvalidDescription(f"k {k} is not within 1 to {MAX_RESULTS}")
+    named: tuple[tuple[str, Sequence[str], Sequence[str]], ...] = (
+        ("phase", [phase], PHASES),
+        ("cause", causes, CAUSES),
+        ("lever", levers, [lever.name for lever in LEVERS]),
+        ("hardware kind", [hardware_kind] if hardware_kind is not None else [], HARDWARE_KINDS),
+    )
+    for kind, given, known in named:
+        for name in given:
+            if name not in known:
+                raise UnknownName(kind, name, known)
+
+
+def _conditions(
+    phase: str, causes: Sequence[str], levers: Sequence[str], hardware_kind: str | None
+) -> list[dict[str, Any]]:
+    """The front-matter filter as Chroma conditions that must all hold: phase, kind, and any cause or lever."""
+    conditions: list[dict[str, Any]] = [{"phases": {"$contains": phase}}]
+    if hardware_kind is not None:
+        conditions.append({"hardware": {"$contains": hardware_kind}})
+    either = [{"causes": {"$contains": name}} for name in causes]
+    either += [{"levers": {"$contains": name}} for name in levers]
+    if either:
+        conditions.append(_joined("$or", either))
+    return conditions
+
+
+def _joined(operator: str, conditions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Chroma refuses $and and $or of a single condition."""
+    return conditions[0] if len(conditions) == 1 else {operator: conditions}
+
+
+def _retrieved(match: Match) -> RetrievedNote:
+    chunk = match.chunk
+    return RetrievedNote(
+        note_id=chunk.note_id,
+        chunk_id=chunk.chunk_id,
+        title=chunk.title,
+        quote=chunk.text,
+        sources=chunk.sources,
+        similarity=match.similarity,
+        levers=chunk.levers,
+        causes=chunk.causes,
+    )
