@@ -1,6 +1,6 @@
 """What the planning graph finds: evidence, diagnosis, citations, proposals, and the whole answer.
 
-Every sentence a user reads rests on an `Evidence` by id; every number names whether it was measured, modelled or assumed.
+Every sentence a user reads rests on an `Evidence` by id; every number says if it was measured, modelled or assumed.
 """
 
 from typing import Literal
@@ -17,7 +17,7 @@ EvidenceSource = Literal["measured", "modelled", "assumed", "stated", "catalogue
 
 
 class Evidence(Record):
-    """One claim with its number. `ref` points at where it can be checked (summary field, projection, note, chip figure)."""
+    """One claim with its number. `ref`: where it can be checked (summary field, projection, note, chip figure)."""
 
     id: str = Field(pattern=r"^ev-[a-z0-9-]+$")
     claim: str
@@ -28,7 +28,7 @@ class Evidence(Record):
 
 
 class Shares(Record):
-    """Fractions of the window; compute + exposed_communication + exposed_copy + idle == 1."""
+    """Fractions of what `Diagnosis.window` names; compute + exposed_communication + exposed_copy + idle == 1."""
 
     compute: float
     exposed_communication: float
@@ -54,6 +54,7 @@ class Diagnosis(Record):
         description="share of the window each class explains; they need not sum to 1"
     )
     shares: Shares
+    window: str = Field("", description="what the shares are fractions of: the recorded window, or its marked steps")
     margin: float
     ambiguous: bool
     summary: str

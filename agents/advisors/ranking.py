@@ -1,0 +1,90 @@
+"""The ranking rule: which candidates come first, and when a preference may outweigh a projected gain.
+
+Repeatedly, of the candidates that are left:
+  1. Let the best one improve the objective by the ratio r.
+  2. Candidates within 5 % of r that pull a lever relieving the diagnosed cause form the field; where there are none,
+     all form it. So a relieving plan goes first unless another one is clearly faster.
+  3. Where some of the field within 5 % of its best leave a tenth of the memory free, only such plans stay in it: the
+     last tenth is where a run turns slow or fails.
+  4. Among those within 1 % (the noise of a projection) of the field's best, the plan wins that uses other axes than the
+     picks above it, then has a note about one of its levers, then the lower effort to adopt, fewer changes (where
+     something runs that is changed), the model split over fewer devices, the higher gain, its place in the projector's
+     order.
+The next pick must have another layout while one is left whose layout is new.
+When no layout removes the cause, the plan that relieves it by the fewest changes goes first if it gains at all.
+"""
+
+from collections.abc import Sequence
+
+from agents.advisors.protocol import EFFORTS, AdvisorInput, Candidate
+from projector.specs.plan import ParallelismPlan
+
+NOISE_FRAC = 0.01
+PREFERENCE_FRAC = 0.05
+TIGHT_MEMORY_FRAC = 0.90
+
+
+def rank(question: AdvisorInput) -> tuple[Candidate, ...]:
+    """`question.wanted` candidates, best first. "Keep" leads when the best gains no more than the noise."""
+    rest = list(question.candidates)
+    picked: list[Candidate] = []
+    while rest and len(picked) < question.wanted:
+        choice = _leader(question, rest) if not picked else _best(question, _fresh(rest, picked), picked)
+        picked.append(choice)
+        rest.remove(choice)
+    return tuple(picked)
+
+
+def _leader(question: AdvisorInput, rest: Sequence[Candidate]) -> Candidate:
+    """The plain relieving lever when no layout helps, otherwise the best; the kept plan when that gains nothing."""
+    relieving = [candidate for candidate in rest if candidate.relieving and candidate.gain_frac > NOISE_FRAC]
+    if relieving and not question.layout_relieves:
+        return min(relieving, key=lambda candidate: (len(candidate.changes), -candidate.gain_frac))
+    best = _best(question, _fresh(rest, ()), ())
+    kept = next((candidate for candidate in rest if candidate.keeps), None)
+    return kept if kept is not None and best.gain_frac <= NOISE_FRAC else best
+
+
+def _fresh(rest: Sequence[Candidate], picked: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates with a layout not picked yet, all when there are none. The kept plan never fills a lower place."""
+    used = {candidate.plan.layout for candidate in picked}
+    changing = [candidate for candidate in rest if not candidate.keeps] or list(rest)
+    return [candidate for candidate in changing if candidate.plan.layout not in used] or changing
+
+
+def family_of(plan: ParallelismPlan) -> tuple[bool, ...]:
+    """Which axes a layout uses: two layouts of one family differ in degrees only."""
+    axes = (plan.tp > 1, plan.pp > 1, plan.cp > 1, plan.ep > 1, plan.attention_dp > 1)
+    return (*axes, plan.fsdp == plan.dp, 1 < plan.fsdp < plan.dp)
+
+
+def _best(question: AdvisorInput, pool: Sequence[Candidate], picked: Sequence[Candidate]) -> Candidate:
+    field = [candidate for candidate in _within(pool, PREFERENCE_FRAC) if candidate.relieving] or list(pool)
+    field = [candidate for candidate in _within(field, PREFERENCE_FRAC) if not is_tight(candidate)] or field
+    noted = frozenset(lever for note in question.notes for lever in note.levers)
+    families = frozenset(family_of(pick.plan) for pick in picked)
+
+    def preference(candidate: Candidate) -> tuple[bool, bool, int, int, int, float]:
+        plan = candidate.plan
+        return (
+            family_of(plan) in families,
+            not noted.intersection(candidate.levers),
+            EFFORTS.index(candidate.effort),
+            len(candidate.changes) if question.reference_is_current else 0,
+            plan.tp * plan.pp * plan.cp * plan.ep,
+            -candidate.gain_frac,
+        )
+
+    return min(_within(field, NOISE_FRAC), key=preference)
+
+
+def _within(pool: Sequence[Candidate], frac: float) -> list[Candidate]:
+    """Candidates whose objective is within the fraction of the pool's best."""
+    best = max(1 + candidate.gain_frac for candidate in pool)
+    return [candidate for candidate in pool if 1 + candidate.gain_frac >= best / (1 + frac)]
+
+
+def is_tight(candidate: Candidate) -> bool:
+    """Whether less than a tenth of the memory stays free; False where memory is not known."""
+    memory = candidate.projection.memory
+    return memory is not None and memory.total_bytes > TIGHT_MEMORY_FRAC * memory.capacity_bytes

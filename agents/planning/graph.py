@@ -1,0 +1,201 @@
+"""The planning graph: analyzer -> proposal -> scoring, one pass, plain-JSON state, one fresh run a plan."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from agents.advisors.protocol import Advisor
+from agents.causes import CAUSE_PHRASE
+from agents.findings import Diagnosis, Evidence, PlanResult, Provenance
+from agents.planning.analyzer import diagnose, diagnose_breakdown, undiagnosed
+from agents.planning.job import Job
+from agents.planning.proposal import Proposed, propose
+from agents.planning.reference import Reference, reference_of
+from agents.planning.resolve import resolve
+from agents.planning.scoring import proposals_of
+from agents.planning.state import Json, Knowledge, PlanContext, PlanEvent, PlanState
+from agents.request import PlanRequest
+from agents.wording import duration
+from projector import catalog
+from projector.specs.plan import ParallelismPlan
+from projector.specs.record import Record
+from projector.units import s_to_ms
+from traces.summary_types import TraceSummary
+
+if TYPE_CHECKING:
+    from langgraph.runtime import Runtime
+
+
+def run_plan(
+    request: PlanRequest,
+    summary: TraceSummary | None,
+    *,
+    knowledge: Knowledge,
+    advisor: Advisor,
+    on_event: Callable[[PlanEvent], None] | None = None,
+) -> PlanResult:
+    """The whole answer: diagnosis, up to three proposals, and what they rest on.
+
+    Without a trace the modelled step of the current plan, or of the plainest layout that fits, is diagnosed.
+    InvalidDescription and UnknownName as in `resolve`.
+    """
+    state: PlanState = {
+        # what was not written must stay unwritten: a default is no statement
+        "request": request.model_dump(mode="json", exclude_unset=True),
+        "summary": _dumped(summary) if summary is not None else None,
+    }
+    final = _compiled().invoke(state, context=PlanContext(knowledge, advisor, on_event))
+    return PlanResult.model_validate(final["result"])
+
+
+@cache
+def _compiled() -> Any:
+    """The compiled graph. langgraph is imported here so that importing this module stays cheap."""
+    from langgraph.graph import END, START, StateGraph
+
+    graph = StateGraph(PlanState, context_schema=PlanContext)
+    graph.add_node("analyzer", _analyzer)
+    graph.add_node("proposal", _proposal)
+    graph.add_node("scoring", _scoring)
+    graph.add_edge(START, "analyzer")
+    graph.add_edge("analyzer", "proposal")
+    graph.add_edge("proposal", "scoring")
+    graph.add_edge("scoring", END)
+    return graph.compile()
+
+
+def _analyzer(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
+    tell = runtime.context.tell
+    tell("analyzer", "started", "reading what the request states and the trace implies")
+    request, summary = _request(state), _summary(state)
+    job = resolve(request, summary)
+    # without a plannable model there is nothing to compare with
+    reference = reference_of(job) if job.not_plannable is None else None
+    diagnosis = diagnose(summary) if summary is not None else _modelled_diagnosis(job, reference)
+    tell("analyzer", "finished", f"class {diagnosis.bottleneck}: {CAUSE_PHRASE[diagnosis.cause]}")
+    return {
+        "job": _dumped(job),
+        "diagnosis": _dumped(diagnosis),
+        "reference": _dumped(reference) if reference else None,
+    }
+
+
+def _proposal(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
+    context = runtime.context
+    context.tell("proposal", "started", "projecting every legal plan")
+    proposed = propose(
+        Job.model_validate(state["job"]),
+        Diagnosis.model_validate(state["diagnosis"]),
+        _reference(state),
+        context.knowledge,
+        context.advisor,
+        _request(state).advisor,
+    )
+    message = f"{proposed.feasible} of {proposed.considered} legal plans pass the gates, {len(proposed.picks)} proposed"
+    context.tell("proposal", "finished", message)
+    return {"proposed": _dumped(proposed)}
+
+
+def _scoring(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
+    tell = runtime.context.tell
+    tell("scoring", "started", "projecting the proposals on the compared chips")
+    job = Job.model_validate(state["job"])
+    diagnosis = Diagnosis.model_validate(state["diagnosis"])
+    proposed = Proposed.model_validate(state["proposed"])
+    reference, summary = _reference(state), _summary(state)
+    result = PlanResult(
+        diagnosis=diagnosis,
+        current=reference.projection if reference is not None and reference.is_current else None,
+        proposals=proposals_of(job, diagnosis, proposed),
+        fewer_because=proposed.fewer_because,
+        not_plannable=job.not_plannable,
+        evidence=_evidence(job, diagnosis, reference, proposed),
+        assumptions=job.assumptions,
+        near_misses=proposed.near_misses,
+        candidates_considered=proposed.considered,
+        candidates_feasible=proposed.feasible,
+        provenance=Provenance(advisor=proposed.advisor, fallback_reason=proposed.fallback_reason, versions=_versions()),
+        warnings=(*job.warnings, *proposed.warnings, *(summary.warnings if summary else ())),
+    )
+    tell("scoring", "finished", f"{len(result.proposals)} proposals ready")
+    return {"result": _dumped(result)}
+
+
+def _modelled_diagnosis(job: Job, reference: Reference | None) -> Diagnosis:
+    """Diagnosis of the reference's projected step; of nothing where there is no legal plan."""
+    if reference is None:
+        return undiagnosed(f"no legal plan exists for {job.devices} devices, so no step could be projected")
+    plan = reference.plan
+    tokens = _pass_tokens(plan, job)
+    diagnosis = diagnose_breakdown(
+        reference.projection.breakdown,
+        phase=job.phase,
+        pass_tokens=tokens,
+        expert_rows=_expert_rows(tokens, job),
+        dtype=job.workload.precision,
+        chip=job.hardware,
+        memory=reference.projection.memory,
+    )
+    why = "" if reference.is_current else "; no current plan is known"
+    limits = (f"what is diagnosed is {reference.label}{why}", *diagnosis.limits)
+    return diagnosis.model_copy(update={"limits": limits})
+
+
+def _pass_tokens(plan: ParallelismPlan, job: Job) -> int:
+    """Rows of one forward pass on a device: of a micro-batch, or of the requests an engine decodes at once."""
+    if job.phase == "training":
+        return plan.micro_batch * (job.workload.seq_len or 1) // plan.cp
+    return min(plan.max_num_seqs, -(-(job.workload.concurrency or 1) // plan.replicas))
+
+
+def _expert_rows(tokens: int, job: Job) -> float | None:
+    model = job.architecture
+    return tokens * model.experts_per_token / model.experts if model is not None and model.is_moe else None
+
+
+def _evidence(job: Job, diagnosis: Diagnosis, reference: Reference | None, proposed: Proposed) -> tuple[Evidence, ...]:
+    """Everything the answer rests on, each id once."""
+    anchor = [_reference_evidence(reference)] if reference is not None else []
+    chosen = [entry for candidate in proposed.candidates for entry in candidate.evidence]
+    return (*job.evidence, *diagnosis.evidence, *anchor, *chosen)
+
+
+def _reference_evidence(reference: Reference) -> Evidence:
+    projected_s, step_s = reference.projection.step_time_s, reference.step_time_s
+    claim = f"The step of {reference.label} is projected to take {duration(projected_s)}"
+    if reference.anchored:
+        claim += f"; the measured one takes {duration(step_s)}, with idle time that the cost model does not see"
+    return Evidence(
+        id="ev-reference-step-time",
+        claim=f"{claim}.",
+        value=s_to_ms(projected_s),
+        unit="ms",
+        source="modelled",
+        ref="current.step_time_s" if reference.is_current else "projection.step_time_s",
+    )
+
+
+def _versions() -> dict[str, str]:
+    try:
+        own = version("shardwise")
+    except PackageNotFoundError:  # run from a source tree that was never installed
+        own = "unknown"
+    return {"shardwise": own, "catalogue_sha256": catalog.catalog_fingerprint()}
+
+
+def _dumped(record: Record) -> Json:
+    """A record as plain JSON that validates back: computed fields are left out."""
+    return record.model_dump(mode="json", round_trip=True)
+
+
+def _request(state: PlanState) -> PlanRequest:
+    return PlanRequest.model_validate(state["request"])
+
+
+def _summary(state: PlanState) -> TraceSummary | None:
+    return TraceSummary.model_validate(state["summary"]) if state["summary"] is not None else None
+
+
+def _reference(state: PlanState) -> Reference | None:
+    return Reference.model_validate(state["reference"]) if state["reference"] is not None else None

@@ -1,0 +1,84 @@
+"""The current layout as the trace implies it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents.planning.signals import signals_of_trace
+from projector.specs.plan import ParallelismPlan, Phase
+from traces.summary_types import Implied, TraceSummary
+
+EAGER_IDLE_FRAC = 0.3
+UNSEEN_GROUPS_CONFIDENCE = 0.3
+
+
+@dataclass(frozen=True)
+class InferredPlan:
+    """plan None: the trace does not say, `basis` why. assumed: no group was seen, plain data parallelism was taken."""
+
+    plan: ParallelismPlan | None
+    confidence: float
+    basis: str
+    assumed: bool = False
+
+
+def infer_plan(summary: TraceSummary, devices: int, phase: Phase, *, experts: bool) -> InferredPlan:
+    """The layout from the process groups and collectives of a trace; micro-batch and accumulation stay at 1.
+
+    Of a mixture of experts without an expert-parallel group, experts are sliced like every other weight: etp = tp.
+    """
+    implied = summary.implied
+    tp, pp = _value(implied.tp), _value(implied.pp)
+    if devices % (tp * pp):
+        return InferredPlan(None, 0.0, f"tp {tp} x pp {pp} does not divide {devices} devices")
+    dp = implied.dp.value if implied.dp else devices // (tp * pp)
+    if dp * tp * pp != devices:
+        return InferredPlan(None, 0.0, f"the groups say dp {dp} x tp {tp} x pp {pp}, the job has {devices} devices")
+    seen = [entry for entry in (implied.tp, implied.dp, implied.pp, implied.ep) if entry is not None]
+    fields: dict[str, Any] = {"phase": phase, "dp": dp, "tp": tp, "pp": pp, "ep": _value(implied.ep)}
+    if experts and implied.ep is None:
+        fields["etp"] = tp
+    fields |= _dtypes(implied, phase)
+    fields |= _training_fields(summary, dp, tp) if phase == "training" else _serving_fields(summary)
+    try:
+        plan = ParallelismPlan.model_validate(fields)
+    except ValidationError as error:
+        return InferredPlan(None, 0.0, f"the groups in the trace contradict each other: {error.errors()[0]['msg']}")
+    if devices == 1:
+        return InferredPlan(plan, 1.0, "one device has one layout")
+    if not seen:
+        return InferredPlan(plan, UNSEEN_GROUPS_CONFIDENCE, "the trace declares no process group", assumed=True)
+    return InferredPlan(plan, min(entry.confidence for entry in seen), "; ".join(entry.basis for entry in seen))
+
+
+def runs_eagerly(summary: TraceSummary) -> bool:
+    """Whether single kernel launches set the pace, which replayed graphs would have avoided."""
+    late = summary.launch_bound_frac
+    return late is not None and late >= 0.5 and signals_of_trace(summary).shares.idle > EAGER_IDLE_FRAC
+
+
+def _value(inferred: Any) -> int:
+    return inferred.value if inferred is not None else 1
+
+
+def _dtypes(implied: Implied, phase: Phase) -> dict[str, Any]:
+    if implied.dtype is None:
+        return {}
+    dtype = implied.dtype.value
+    return {"compute_dtype": dtype} if phase == "training" else {"compute_dtype": dtype, "weight_dtype": dtype}
+
+
+def _training_fields(summary: TraceSummary, dp: int, tp: int) -> dict[str, Any]:
+    sharded = any(entry.axis == "fsdp" and entry.total_ns for entry in summary.collectives)
+    sequence = any(
+        entry.axis == "tp" and "scatter" in entry.collective.lower() and entry.total_ns for entry in summary.collectives
+    )
+    fields: dict[str, Any] = {"sp": sequence and tp > 1}
+    if sharded and dp > 1:
+        fields |= {"fsdp": dp, "zero_stage": 3}
+    return fields
+
+
+def _serving_fields(summary: TraceSummary) -> dict[str, Any]:
+    return {"cuda_graphs": not runs_eagerly(summary)}

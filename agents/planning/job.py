@@ -1,0 +1,70 @@
+"""Job: what is planned, after the request and the trace were put together; every value has a recorded origin."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from agents.findings import Assumption, Evidence
+from projector import catalog
+from projector.breakdown import TimeBreakdown
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.cluster import ClusterSpec
+from projector.specs.constraints import Constraints
+from projector.specs.hardware import HardwareProfile
+from projector.specs.objective import OBJECTIVES, Objective, Slo
+from projector.specs.plan import ParallelismPlan, Phase
+from projector.specs.record import Record
+from projector.specs.workload import WorkloadSpec
+
+Mode = Literal["absolute", "relative", "none"]
+
+
+class Job(Record):
+    """A resolved request.
+
+    architecture None: the model is unknown. chip_known False: the catalogue lacks the chip, `cluster.chip` is then its
+    name as the profiler wrote it. current None: no layout is known. measured None: no trace, or one of another machine.
+    confidences: how sure each inferred value is, 0 to 1. not_plannable: why nothing can be proposed.
+    """
+
+    phase: Phase
+    workload: WorkloadSpec
+    architecture: ModelArchitecture | None
+    cluster: ClusterSpec
+    chip_known: bool
+    current: ParallelismPlan | None
+    current_source: Literal["stated", "inferred", "assumed", "none"]
+    measured: TimeBreakdown | None
+    traced: bool = Field(description="whether a trace was given")
+    objective: str
+    slo: Slo
+    constraints: Constraints
+    compare: tuple[str, ...] = Field(description="ids of the chips to compare on")
+    assumptions: tuple[Assumption, ...]
+    evidence: tuple[Evidence, ...]
+    warnings: tuple[str, ...]
+    confidences: dict[str, float]
+    not_plannable: str | None = None
+
+    @property
+    def hardware(self) -> HardwareProfile | None:
+        """The own chip, None when the catalogue lacks it."""
+        return catalog.chip(self.cluster.chip) if self.chip_known else None
+
+    @property
+    def devices(self) -> int:
+        """Devices every plan must occupy."""
+        hardware = self.hardware
+        return self.cluster.chips * (hardware.devices_per_chip if hardware else 1)
+
+    @property
+    def mode(self) -> Mode:
+        """absolute: model and chip are known. relative: the measured step is scaled. none: neither."""
+        if self.architecture is not None and self.chip_known:
+            return "absolute"
+        return "relative" if self.measured is not None and self.current is not None else "none"
+
+    @property
+    def target(self) -> Objective:
+        """The objective as a record."""
+        return next(entry for entry in OBJECTIVES if entry.name == self.objective)

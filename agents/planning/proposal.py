@@ -1,0 +1,203 @@
+"""Proposal: legal plans -> projected -> gates -> shortlist -> the advisor's three, beside what failed the gates."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from agents.advisors.protocol import Advisor, AdvisorChoice, AdvisorFailed, AdvisorInput, Candidate, Note, Pick
+from agents.advisors.rules import RulesAdvisor
+from agents.advisors.validate import problems_of
+from agents.causes import CAUSE_PHRASE, NOT_LAYOUT
+from agents.findings import Diagnosis, NearMiss
+from agents.planning.citations import notes_for
+from agents.planning.job import Job
+from agents.planning.reference import Reference
+from agents.planning.resolve import plan_text
+from agents.planning.scores import Scores, feasible, legal_space, score
+from agents.planning.shortlist import lever_views, shortlist
+from agents.planning.state import Knowledge
+from agents.wording import listed, quoted
+from projector.legality import check, memory_rejection
+from projector.levers import levers_for
+from projector.specs.objective import Rejection, Slo
+from projector.specs.plan import ParallelismPlan
+from projector.specs.record import Record
+
+WANTED = 3
+NEAR_MISSES = 3
+MOST_GATED = 200
+
+
+class Proposed(Record):
+    """What the proposal step hands on. candidates and picks are in rank order and of equal length."""
+
+    candidates: tuple[Candidate, ...] = ()
+    picks: tuple[Pick, ...] = ()
+    notes: tuple[Note, ...] = ()
+    fewer_because: str | None = None
+    near_misses: tuple[NearMiss, ...] = ()
+    considered: int = Field(0, ge=0)
+    feasible: int = Field(0, ge=0)
+    advisor: Literal["rules", "llm"] = "rules"
+    fallback_reason: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def propose(
+    job: Job,
+    diagnosis: Diagnosis,
+    reference: Reference | None,
+    knowledge: Knowledge,
+    advisor: Advisor,
+    wanted_advisor: Literal["auto", "rules", "llm"],
+) -> Proposed:
+    """Three plans; fewer only where fewer distinct plans pass the gates, with the reason and the nearest misses."""
+    if job.not_plannable is not None:
+        return Proposed()
+    if job.mode == "none":
+        return Proposed(fewer_because=_unscorable(job))
+    if job.mode == "relative" and job.slo != Slo():
+        return Proposed(fewer_because="latency budgets cannot be checked while the model or the chip is unknown")
+    space = legal_space(job)
+    batch = space.plans
+    if reference is None or len(batch) == 0:
+        return _nothing_legal(job)
+    scores = score(batch, job)
+    passing = feasible(scores, job)
+    found = shortlist(scores, passing, job, reference, diagnosis.cause)
+    notes = notes_for(job, diagnosis, lever_views(found), knowledge)
+    question = AdvisorInput(
+        phase=job.phase,
+        objective=job.target,
+        diagnosis=diagnosis,
+        reference_label=reference.label,
+        reference_is_current=reference.is_current,
+        reference=reference.projection,
+        reference_step_time_s=reference.step_time_s,
+        anchored=reference.anchored,
+        layout_relieves=diagnosis.cause not in NOT_LAYOUT,
+        levers=lever_views(found),
+        candidates=found,
+        notes=notes,
+        wanted=min(WANTED, len(found)),
+    )
+    choice, name, reason = _choose(question, advisor, wanted_advisor)
+    by_id = {candidate.id: candidate for candidate in found}
+    misses = _near_misses(scores, passing, job) if len(found) < WANTED else ()
+    return Proposed(
+        candidates=tuple(by_id[pick.candidate] for pick in choice.picks),
+        picks=choice.picks,
+        notes=notes,
+        fewer_because=_fewer(len(found), len(batch), misses) if len(found) < WANTED else None,
+        near_misses=misses,
+        considered=len(batch),
+        feasible=int(passing.sum()),
+        advisor=name,
+        fallback_reason=reason,
+        warnings=(*space.notes, *_forbidden_levers(job, diagnosis)),
+    )
+
+
+def _choose(
+    question: AdvisorInput, advisor: Advisor, wanted: Literal["auto", "rules", "llm"]
+) -> tuple[AdvisorChoice, Literal["rules", "llm"], str]:
+    """The advisor's valid answer; the rules' answer, with the reason, where it gives none after one more try.
+
+    The reason quotes nothing of what was refused.
+    """
+    rules = RulesAdvisor()
+    reason = ""
+    if wanted == "llm" and advisor.name != "llm":
+        reason = "the request asks for a language-model advisor and none is configured"
+    elif wanted != "rules" and advisor.name == "llm":
+        problems: tuple[str, ...] = ()
+        try:
+            for _ in range(2):
+                choice = advisor.choose(question, problems)
+                problems = problems_of(question, choice)
+                if not problems:
+                    return choice, "llm", ""
+            reason = f"the language model's answer was refused twice, at last for {len(problems)} problems"
+        except AdvisorFailed as error:
+            reason = f"the language model gave no answer: {quoted(error.message, 200)}"
+        except ValidationError as error:
+            reason = f"the language model's answer does not follow the schema in {error.error_count()} places"
+    choice = rules.choose(question)
+    broken = problems_of(question, choice)
+    assert not broken, f"the rules advisor broke its own rules: {broken}"  # noqa: S101 - our own mistake
+    return choice, "rules", reason
+
+
+def _forbidden_levers(job: Job, diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Levers that would relieve the cause and were left alone because they change numerics."""
+    if job.constraints.allow_numerics_changes:
+        return ()
+    names = [lever.name.replace("_", " ") for lever in levers_for(diagnosis.cause, job.phase) if lever.numerics]
+    if not names:
+        return ()
+    return (
+        f"not tried, as numerics would change: {listed(names)}, which may relieve {CAUSE_PHRASE[diagnosis.cause]}; "
+        "constraints.allow_numerics_changes opens this",
+    )
+
+
+def _near_misses(scores: Scores, passing: NDArray[np.bool_], job: Job) -> tuple[NearMiss, ...]:
+    """Plans of distinct layouts that fail the gates by the least, the smallest summed overshoot first."""
+    rows = np.flatnonzero(~passing)
+    if rows.size > MOST_GATED:
+        rows = rows[np.argsort(scores.projections.memory_bytes[rows], kind="stable")[:MOST_GATED]]
+    slo_misses = scores.projections.slo_misses(job.slo)
+    found: dict[tuple[int, ...], tuple[float, int, NearMiss]] = {}
+    for row in rows.tolist():
+        memory = memory_rejection(scores.projections[row])
+        rejections = (*([memory] if memory else []), *slo_misses[row])
+        if not rejections:
+            continue
+        miss = NearMiss(plan=scores.batch[row], rejections=rejections)
+        entry = (sum(map(_overshoot, rejections)), row, miss)
+        layout = miss.plan.layout
+        found[layout] = min(found.get(layout, entry), entry, key=lambda item: item[:2])
+    ordered = sorted(found.values(), key=lambda item: item[:2])
+    return tuple(miss for _, _, miss in ordered[:NEAR_MISSES])
+
+
+def _overshoot(rejection: Rejection) -> float:
+    return abs(rejection.value / rejection.limit - 1) if rejection.limit else abs(rejection.value)
+
+
+def _fewer(count: int, considered: int, misses: Sequence[NearMiss]) -> str:
+    plans = "no plan passes" if count == 0 else f"only {count} distinct plan{'s pass' if count > 1 else ' passes'}"
+    text = f"of {considered} legal candidate{'s' if considered != 1 else ''} {plans} the gates"
+    if not misses:
+        return text
+    nearest = misses[0]
+    limits = "; ".join(rejection.text for rejection in nearest.rejections)
+    return f"{text}; the nearest miss ({plan_text(nearest.plan)}) fails on {limits}"
+
+
+def _nothing_legal(job: Job) -> Proposed:
+    """No legal plan at all: show what the simplest one breaks."""
+    plain = ParallelismPlan(phase=job.phase, dp=job.devices)
+    rejections = check(plain, job.workload, job.architecture, job.cluster, job.hardware)
+    why = "; ".join(rejection.text for rejection in rejections)
+    text = f"no legal plan for {job.devices} devices keeps the constraints"
+    return Proposed(
+        fewer_because=f"{text}; plain data parallelism fails on {why}" if why else text,
+        near_misses=(NearMiss(plan=plain, rejections=rejections),) if rejections else (),
+    )
+
+
+def _unscorable(job: Job) -> str:
+    """Why neither a projection nor a scaling of the measured step is possible."""
+    if job.architecture is None:
+        missing = "the model is unknown"
+        need = "give workload.model or architecture"
+    else:
+        missing = f"the catalogue lacks the chip '{job.cluster.chip}'"
+        need = "give cluster.chip from the catalogue"
+    if job.current is None:
+        return f"{missing} and the current layout is not known, so nothing can be scored; {need}, or current_plan"
+    return f"{missing} and there is no measured step of this machine to scale, so nothing can be scored; {need}"

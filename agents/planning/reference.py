@@ -1,0 +1,69 @@
+"""Reference: the plan that proposals are compared with, the current one or, without it, the plainest that fits."""
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from agents.planning.job import Job
+from agents.planning.resolve import plan_text
+from agents.planning.scores import feasible, legal_space, score, score_one
+from projector.breakdown import Projection
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.record import Record
+
+
+class Reference(Record):
+    """The plan, its projection, and how to name it. is_current False: nothing runs, it only anchors comparisons.
+
+    step_time_s: the measured step where scores are anchored to one (`scores`), the projected one otherwise.
+    """
+
+    plan: ParallelismPlan
+    projection: Projection
+    label: str
+    is_current: bool
+    anchored: bool
+    step_time_s: float = Field(ge=0)
+    good: float = Field(ge=0, description="the objective as a figure of which more is better")
+    model_good: float = Field(ge=0, description="the same by the projection alone")
+
+
+def reference_of(job: Job) -> Reference | None:
+    """The current plan; without one the plainest feasible one; None when nothing can be scored or is legal."""
+    if job.mode == "none":
+        return None
+    if job.current is not None:
+        return _reference(job.current, job, f"the current plan ({plan_text(job.current)})", is_current=True)
+    batch = legal_space(job).plans
+    if len(batch) == 0:
+        return None
+    scores = score(batch, job)
+    passing = feasible(scores, job)
+    if passing.any():
+        plan = batch[_plainest(batch, scores.good, passing)]
+        return _reference(plan, job, f"the plainest layout that fits ({plan_text(plan)})", is_current=False)
+    plan = batch[int(np.argmin(scores.projections.memory_bytes))]
+    label = f"the legal layout that needs least memory ({plan_text(plan)}), which passes no gate"
+    return _reference(plan, job, label, is_current=False)
+
+
+def _reference(plan: ParallelismPlan, job: Job, label: str, *, is_current: bool) -> Reference:
+    scores = score_one(plan, job)
+    return Reference(
+        plan=plan,
+        projection=scores.projections[0],
+        label=label,
+        is_current=is_current,
+        anchored=scores.idle_factor is not None,
+        step_time_s=float(scores.step_time_s[0]),
+        good=float(scores.good[0]),
+        model_good=float(scores.model_good[0]),
+    )
+
+
+def _plainest(batch: PlanBatch, good: NDArray[np.float64], passing: NDArray[np.bool_]) -> int:
+    """Fewest model-splitting axes in use, then the best objective, then the first in order."""
+    axes = np.stack([batch.columns[axis] > 1 for axis in ("tp", "pp", "cp", "ep")]).sum(axis=0)
+    order = np.lexsort((np.arange(len(batch)), -good, axes, ~passing))
+    return int(order[0])

@@ -1,0 +1,172 @@
+"""One way to score plans, whatever is known of the job, and how good each is beside the measured step.
+
+absolute  model and chip are known: every figure is projected.
+anchored  absolute, and a measured step of the current plan shows idle time that the cost model does not: the projected
+          ratio applies to the busy part only, and the idle part scales as `projector.relative` scales it.
+relative  model or chip is unknown: the measured step is scaled.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.planning.job import Job
+from projector.breakdown import Projection, TimeBreakdown
+from projector.errors import InvalidDescription
+from projector.project import project_many
+from projector.relative import RelativeBatch, project_relative_many
+from projector.search_space import Space, explore
+from projector.specs.objective import Rejection, Slo
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import PlanBatch
+
+Column = NDArray[np.float64]
+
+LEAST_UNSEEN_IDLE = 0.05
+
+
+class Projections(Protocol):
+    """What both projections give: columns of shape [n], and one record on demand."""
+
+    @property
+    def step_time_s(self) -> Column:
+        """Seconds a step."""
+        ...
+
+    @property
+    def memory_bytes(self) -> Column:
+        """Bytes on the fullest device; NaN where nobody knows."""
+        ...
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether they fit; True where nobody knows."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Projection: ...
+
+    def objective(self, name: str) -> Column:
+        """The objective's value, in its own unit."""
+        ...
+
+    def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
+        """Latency budgets each plan misses."""
+        ...
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Columns of shape [n].
+
+    good         the objective as a figure of which more is better; the ratio of two is a gain. 0: not defined
+    model_good   the same by the projection alone, without the measured idle time
+    step_time_s  expected seconds a step
+    idle_factor  idle time over that of the current plan, where the scores are anchored
+    """
+
+    batch: PlanBatch
+    projections: Projections
+    good: Column
+    model_good: Column
+    step_time_s: Column
+    idle_factor: Column | None
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+
+def legal_space(job: Job) -> Space:
+    """Every legal plan that keeps the constraints, the current one included when it is legal, and what was left out."""
+    return explore(job.workload, job.architecture, job.cluster, job.hardware, job.constraints, job.current)
+
+
+def score(batch: PlanBatch, job: Job) -> Scores:
+    """The batch on the job's own cluster. InvalidDescription for a job whose mode is none."""
+    projections = _project(batch, job)
+    model_good = _goodness(batch, projections, job)
+    if job.mode == "absolute" and job.current is not None and job.measured is not None:
+        current = PlanBatch.from_plans([job.current])
+        now = _project(current, job)
+        unseen = _unseen_idle_frac(job.measured, now[0].breakdown)
+        good_now = float(_goodness(current, now, job)[0])
+        if unseen >= LEAST_UNSEEN_IDLE and good_now > 0 and job.objective != "memory_per_chip_gb":
+            launching = batch if job.phase == "training" else _only_graphs(batch, job.current)
+            idle_s = _relative(launching, job, job.current, job.measured).idle.total.estimate
+            idle_factor = idle_s / job.measured.idle_s
+            idle = unseen * idle_factor
+            steps = (1 - unseen) * projections.step_time_s / now.step_time_s[0] + idle
+            made = _made_a_step(batch, job) / _made_a_step(current, job)[0]
+            return Scores(
+                batch=batch,
+                projections=projections,
+                good=_inverse((1 - unseen) * good_now * _inverse(model_good) + idle / made) * (model_good > 0),
+                model_good=model_good / good_now,
+                step_time_s=job.measured.total_s * steps,
+                idle_factor=idle_factor,
+            )
+    return Scores(batch, projections, model_good, model_good, projections.step_time_s, None)
+
+
+def score_one(plan: ParallelismPlan, job: Job) -> Scores:
+    """One plan: a batch of one."""
+    return score(PlanBatch.from_plans([plan]), job)
+
+
+def feasible(scores: Scores, job: Job) -> NDArray[np.bool_]:
+    """Plans that pass the gates, shape [n]: memory fits (unknown passes), and no latency budget is missed."""
+    misses = scores.projections.slo_misses(job.slo)
+    return scores.projections.fits & np.array([not missed for missed in misses], dtype=np.bool_)
+
+
+def _project(batch: PlanBatch, job: Job) -> Projections:
+    hardware = job.hardware
+    if job.architecture is not None and hardware is not None:
+        return project_many(batch, job.workload, job.architecture, job.cluster, hardware)
+    if job.current is not None and job.measured is not None:
+        return _relative(batch, job, job.current, job.measured)
+    raise InvalidDescription("neither a known model and chip nor a measured step of a known plan: nothing to score")
+
+
+def _relative(batch: PlanBatch, job: Job, current: ParallelismPlan, measured: TimeBreakdown) -> RelativeBatch:
+    return project_relative_many(batch, current, measured, job.cluster, job.hardware)
+
+
+def _only_graphs(batch: PlanBatch, current: ParallelismPlan) -> PlanBatch:
+    """The current serving plan with each plan's graph replay: no layout saves launches.
+
+    A serving pipeline keeps pp batches in flight and launches each anew, so a stage launches as much as one device did.
+    """
+    columns = current.model_dump() | {"cuda_graphs": batch.columns["cuda_graphs"]}
+    return PlanBatch.from_columns(len(batch), **columns)
+
+
+def _unseen_idle_frac(measured: TimeBreakdown, modelled: TimeBreakdown) -> float:
+    """Share of the measured step that is idle beyond what the model projects for the same plan."""
+    if measured.total_s <= 0 or modelled.total_s <= 0:
+        return 0.0
+    return max(0.0, measured.idle_s / measured.total_s - modelled.idle_s / modelled.total_s)
+
+
+def _made_a_step(batch: PlanBatch, job: Job) -> Column:
+    """What the objective counts, a step: requests that decode one token each, for a throughput of serving; else 1."""
+    if job.phase == "training" or job.target.direction == "minimise" or job.workload.concurrency is None:
+        return np.ones(len(batch))
+    seats = np.asarray(batch.max_num_seqs * (batch.dp // batch.attention_dp), dtype=np.float64)
+    return np.minimum(seats, float(job.workload.concurrency))
+
+
+def _goodness(batch: PlanBatch, projections: Projections, job: Job) -> Column:
+    """With the model unknown only the step time is known; throughput is what a step makes over it."""
+    if job.mode == "relative" or job.objective == "step_time_s":
+        return _made_a_step(batch, job) * _inverse(projections.step_time_s)
+    values = np.asarray(projections.objective(job.objective), dtype=np.float64)
+    values = np.where(np.isfinite(values), values, 0.0)
+    return values if job.target.direction == "maximise" else _inverse(values)
+
+
+def _inverse(values: Column) -> Column:
+    return np.divide(1.0, values, out=np.zeros_like(values, dtype=np.float64), where=values > 0)

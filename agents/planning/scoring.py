@@ -1,0 +1,118 @@
+"""Scoring: each chosen plan on its own cluster and on the compared chips, how sure that is, and what could go wrong."""
+
+from collections.abc import Sequence
+
+from agents.advisors.protocol import Candidate, Note, Pick
+from agents.findings import Diagnosis, Proposal
+from agents.planning.confidence import confidence
+from agents.planning.job import Job
+from agents.planning.proposal import Proposed
+from projector import catalog
+from projector.breakdown import Projection
+from projector.legality import check, memory_rejection
+from projector.project import project
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.cluster import ClusterSpec
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan import ParallelismPlan
+
+DTYPE_FIELDS = ("compute_dtype", "weight_dtype", "kv_cache_dtype")
+
+
+def proposals_of(job: Job, diagnosis: Diagnosis, proposed: Proposed) -> tuple[Proposal, ...]:
+    """The chosen candidates as proposals, in rank order."""
+    return tuple(
+        _proposal(rank, candidate, pick, proposed.notes, diagnosis, job)
+        for rank, (candidate, pick) in enumerate(zip(proposed.candidates, proposed.picks, strict=True), start=1)
+    )
+
+
+def _proposal(
+    rank: int, candidate: Candidate, pick: Pick, notes: Sequence[Note], diagnosis: Diagnosis, job: Job
+) -> Proposal:
+    projections, portability = _elsewhere(candidate.plan, job)
+    sure, basis = confidence(candidate, diagnosis, job)
+    by_chunk = {note.citation.chunk_id: note.citation for note in notes}
+    return Proposal(
+        rank=rank,
+        title=candidate.title,
+        plan=candidate.plan,
+        mesh=candidate.plan.mesh(),
+        mesh_note=_mesh_note(candidate.plan),
+        changes=candidate.changes,
+        rationale=pick.rationale,
+        expected=candidate.expected,
+        evidence=pick.evidence,
+        citations=tuple(by_chunk[chunk] for chunk in pick.citations),
+        projections=(candidate.projection, *projections),
+        risks=(*pick.risks, *_fabric_risks(candidate.plan, job), *portability),
+        confidence=sure,
+        confidence_basis=basis,
+        adoption_effort=candidate.effort,
+    )
+
+
+def _mesh_note(plan: ParallelismPlan) -> str:
+    if plan.mesh() is not None:
+        return ""
+    axes = [name for name, degree in (("pipeline stages", plan.pp), ("expert parallelism", plan.ep)) if degree > 1]
+    return f"{' and '.join(axes)} have no axis in a (replica, data, seq, model) mesh"
+
+
+def _fabric_risks(plan: ParallelismPlan, job: Job) -> list[str]:
+    """Axes that talk in every layer and leave the fast domain."""
+    hardware = job.hardware
+    if hardware is None:
+        return []
+    domain = hardware.intra.max_domain_chips * hardware.devices_per_chip
+    return [
+        f"{name} {degree} spans more than the {domain} devices of one {hardware.intra.name} domain."
+        for name, degree in (("Tensor parallelism", plan.tp), ("Expert parallelism", plan.ep))
+        if degree > domain
+    ]
+
+
+def _elsewhere(plan: ParallelismPlan, job: Job) -> tuple[list[Projection], list[str]]:
+    """Projections of the plan on the compared chips with as many devices, and a line a chip where it cannot run."""
+    if not job.compare:
+        return [], []
+    architecture = job.architecture
+    if architecture is None:
+        return [], [f"The model is unknown, so there is no projection on {', '.join(job.compare)}."]
+    projections, lines = [], []
+    for name in job.compare:
+        projection, line = _on_chip(plan, job, architecture, catalog.chip(name))
+        projections += [projection] if projection else []
+        lines += [line] if line else []
+    return projections, lines
+
+
+def _on_chip(
+    plan: ParallelismPlan, job: Job, architecture: ModelArchitecture, hardware: HardwareProfile
+) -> tuple[Projection | None, str]:
+    """The plan on another chip; its refusal where it is not legal there or does not fit. Only dtypes are adapted."""
+    if job.devices % hardware.devices_per_chip:
+        per_chip = hardware.devices_per_chip
+        return (
+            None,
+            f"On {hardware.id}: {job.devices} devices are no whole number of chips ({per_chip} devices a chip).",
+        )
+    cluster = ClusterSpec(chip=hardware.id, chips=job.devices // hardware.devices_per_chip)
+    adapted = plan
+    broken = check(plan, job.workload, architecture, cluster, hardware)
+    if broken:
+        adapted = _with_offered_dtypes(plan, hardware)
+        if check(adapted, job.workload, architecture, cluster, hardware):
+            return None, f"On {hardware.id} the plan is not legal: {'; '.join(rejection.text for rejection in broken)}."
+    projection = project(adapted, job.workload, architecture, cluster, hardware)
+    memory = memory_rejection(projection)
+    if memory is not None:
+        return projection, f"On {hardware.id} the plan does not fit: {memory.text}."
+    if adapted != plan:
+        return projection, f"On {hardware.id} it is projected with bf16 where the chip lacks the plan's dtype."
+    return projection, ""
+
+
+def _with_offered_dtypes(plan: ParallelismPlan, hardware: HardwareProfile) -> ParallelismPlan:
+    missing = [field for field in DTYPE_FIELDS if getattr(plan, field) not in hardware.peak_flop_per_s]
+    return plan.model_copy(update=dict.fromkeys(missing, "bf16")) if missing else plan

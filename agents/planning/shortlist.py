@@ -1,0 +1,237 @@
+"""Shortlist: of all feasible plans the few that an advisor should look at, each with its numbers and what it changes.
+
+From possibly thousands of plans are kept:
+  - for each of the best layouts the simplest plan within 1 % of that layout's best (extra changes that gain nothing are
+    dropped), and the same for the best layout of each family (which axes are in use),
+  - the same again among the plans that leave a tenth of the memory free,
+  - on the reference's layout, the best plan that pulls only one lever, for each lever,
+  - where layouts are too few to choose three from, the best plan of each set of changed fields, then the next best,
+  - the current plan, so that "keep" can be said.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.advisors.protocol import EFFORTS, Candidate, Effort, LeverView, Step
+from agents.advisors.ranking import NOISE_FRAC, TIGHT_MEMORY_FRAC, family_of
+from agents.causes import NOT_LAYOUT
+from agents.findings import Evidence
+from agents.gains import objective_change
+from agents.planning.attribution import steps_of
+from agents.planning.expected import Outlook, expected_change, outlook_of, relieves
+from agents.planning.job import Job
+from agents.planning.reference import Reference
+from agents.planning.scores import Scores
+from agents.planning.titles import SERVING_ONLY, TRAINING_ONLY, changes_of, layout_title, title_of
+from agents.wording import duration, gigabytes, percent
+from projector.breakdown import Projection
+from projector.levers import LEVERS, Lever, changed_levers
+from projector.specs.bottleneck import Cause
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import FIELDS, PlanBatch
+from projector.units import bytes_to_gb, s_to_ms
+
+MOST_LAYOUTS = 8
+MOST_FAMILIES = 8
+MOST_VARIANTS = 6
+FEW_LAYOUTS = 3
+LAYOUT_FIELDS = ("dp", "fsdp", "tp", "pp", "cp", "ep")
+FREE_FIELDS = frozenset({"phase", "grad_accum"})
+
+Rows = NDArray[np.intp]
+
+
+def shortlist(
+    scores: Scores, passing: NDArray[np.bool_], job: Job, reference: Reference, cause: Cause
+) -> tuple[Candidate, ...]:
+    """Candidates best first, with ids c1, c2, ... in that order. Empty when nothing passes the gates."""
+    batch, good = scores.batch, scores.good
+    rows = np.flatnonzero(passing & (good > 0) & allowed(batch, job, reference))
+    if rows.size == 0:
+        return ()
+    changed = _changed(batch, rows, reference.plan)
+    counts = changed.sum(axis=1)
+    value = good[rows]
+    chosen = set(_layout_representatives(batch, rows, value, counts))
+    roomy = _roomy(scores, rows)
+    if roomy.any() and not roomy.all():
+        chosen |= set(_layout_representatives(batch, rows[roomy], value[roomy], counts[roomy]))
+    chosen |= set(_single_levers(rows, value, changed, job))
+    if len({_layout(batch, row) for row in rows.tolist()}) < FEW_LAYOUTS:
+        chosen |= set(_variants(rows, value, changed))
+    chosen |= set(rows[counts == 0][:1].tolist())
+    ordered = sorted(chosen, key=lambda row: (-good[row], row))
+    steps = steps_of([batch[row] for row in ordered], job, reference)
+    return tuple(
+        _candidate(f"c{place}", scores, row, taken, job, reference, cause)
+        for place, (row, taken) in enumerate(zip(ordered, steps, strict=True), start=1)
+    )
+
+
+def lever_views(candidates: Iterable[Candidate]) -> tuple[LeverView, ...]:
+    """The levers some candidate pulls, in the order of expected impact."""
+    pulled = {lever for candidate in candidates for lever in candidate.levers}
+    return tuple(_view(lever) for lever in LEVERS if lever.name in pulled)
+
+
+def allowed(batch: PlanBatch, job: Job, reference: Reference) -> NDArray[np.bool_]:
+    """Plans that leave the numerics alone, shape [n]; all when the request allows such changes."""
+    mask = np.ones(len(batch), dtype=np.bool_)
+    if job.constraints.allow_numerics_changes or not reference.is_current:
+        return mask
+    for lever in LEVERS:
+        if lever.numerics:
+            for field in lever.fields:
+                mask &= batch.columns[field] == getattr(reference.plan, field)
+    return mask
+
+
+def _changed(batch: PlanBatch, rows: Rows, reference: ParallelismPlan) -> NDArray[np.bool_]:
+    """Whether a row changes a field, shape [rows, fields]; fields of the other phase and free ones never count."""
+    foreign = SERVING_ONLY if reference.phase == "training" else TRAINING_ONLY
+    columns = [
+        np.zeros(len(rows), dtype=np.bool_)
+        if field in foreign or field in FREE_FIELDS
+        else batch.columns[field][rows] != getattr(reference, field)
+        for field in FIELDS
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _roomy(scores: Scores, rows: Rows) -> NDArray[np.bool_]:
+    """Whether a plan leaves a tenth of the memory free, shape [rows]; True throughout where memory is not known."""
+    memory = scores.projections[int(rows[0])].memory
+    if memory is None:
+        return np.ones(len(rows), dtype=np.bool_)
+    return scores.projections.memory_bytes[rows] <= TIGHT_MEMORY_FRAC * memory.capacity_bytes
+
+
+def _layout(batch: PlanBatch, row: int) -> tuple[int, ...]:
+    return tuple(int(batch.columns[field][row]) for field in LAYOUT_FIELDS)
+
+
+def _layout_representatives(
+    batch: PlanBatch, rows: Rows, value: NDArray[np.float64], counts: NDArray[np.int64]
+) -> list[int]:
+    layouts = np.stack([batch.columns[field][rows] for field in LAYOUT_FIELDS], axis=1)
+    _, group = np.unique(layouts, axis=0, return_inverse=True)
+    best = np.zeros(group.max() + 1)
+    np.maximum.at(best, group, value)
+    near = value >= best[group] / (1 + NOISE_FRAC)
+    # the first row of each group in this order is its representative
+    order = np.lexsort((rows, -value, counts, ~near, group))
+    firsts = order[np.unique(group[order], return_index=True)[1]]
+    ranked = rows[firsts[np.lexsort((rows[firsts], -value[firsts]))]].tolist()
+    families: dict[tuple[bool, ...], int] = {}
+    for row in ranked:
+        families.setdefault(family_of(batch[row]), row)
+    return [*ranked[:MOST_LAYOUTS], *list(families.values())[:MOST_FAMILIES]]
+
+
+def _single_levers(rows: Rows, value: NDArray[np.float64], changed: NDArray[np.bool_], job: Job) -> list[int]:
+    found = []
+    for lever in LEVERS:
+        if job.phase not in lever.phases:
+            continue
+        inside = np.isin(np.array(FIELDS), lever.fields)
+        pure = changed.any(axis=1) & ~changed[:, ~inside].any(axis=1)
+        if pure.any():
+            places = np.flatnonzero(pure)
+            found.append(int(rows[places[np.argmax(value[places])]]))
+    return found
+
+
+def _variants(rows: Rows, value: NDArray[np.float64], changed: NDArray[np.bool_]) -> list[int]:
+    """The best row of each set of changed fields, then the next best rows, a few in all."""
+    order = np.lexsort((rows, -value))
+    seen: dict[bytes, int] = {}
+    for place in order:
+        seen.setdefault(changed[place].tobytes(), int(rows[place]))
+    return list(dict.fromkeys([*seen.values(), *rows[order].tolist()]))[:MOST_VARIANTS]
+
+
+def _candidate(
+    name: str, scores: Scores, row: int, steps: tuple[Step, ...], job: Job, reference: Reference, cause: Cause
+) -> Candidate:
+    plan, projection, outlook = scores.batch[row], scores.projections[row], outlook_of(scores, row, reference)
+    levers = tuple(lever for lever in changed_levers(reference.plan, plan) if job.phase in lever.phases)
+    by_field = {field: _view(lever) for lever in reversed(levers) for field in lever.fields}
+    changes = changes_of(reference.plan, plan, by_field)
+    relieving = _relieving(levers, steps, cause) if relieves(projection, outlook, reference, cause) else ()
+    leading = {field for lever in levers if lever.name in relieving and cause in NOT_LAYOUT for field in lever.fields}
+    title = title_of(reference.plan, plan, leading) if reference.is_current else layout_title(reference.plan, plan)
+    return Candidate(
+        id=name,
+        title=title,
+        plan=plan,
+        projection=projection,
+        changes=changes,
+        levers=tuple(lever.name for lever in levers),
+        relieving=relieving,
+        steps=steps,
+        effort=max((lever.effort for lever in levers), key=EFFORTS.index, default="flag"),
+        gain_frac=outlook.gain_frac,
+        step_time_s=outlook.step_time_s,
+        expected=expected_change(projection, outlook, reference, job),
+        keeps=reference.is_current and not changes,
+        is_reference=not changes,
+        evidence=_evidence(name, projection, outlook, job),
+    )
+
+
+def _relieving(levers: tuple[Lever, ...], steps: tuple[Step, ...], cause: Cause) -> tuple[str, ...]:
+    """Levers that relieve the cause and whose step gains; where none is known to, those whose gain is not known."""
+    able = [lever.name for lever in levers if cause in lever.relieves]
+    gaining = {name for step in steps if (step.gain_frac or 0.0) > NOISE_FRAC for name in step.levers}
+    unknown = {name for step in steps if step.gain_frac is None for name in step.levers}
+    return tuple(name for name in able if name in gaining) or tuple(name for name in able if name in unknown)
+
+
+def _evidence(name: str, projection: Projection, outlook: Outlook, job: Job) -> tuple[Evidence, ...]:
+    gain, step_time_s = objective_change(outlook.gain_frac, job.target.direction), outlook.step_time_s
+    found = [
+        Evidence(
+            id=f"ev-{name}-step-time",
+            claim=f"The step is projected to take {duration(step_time_s)}.",
+            value=s_to_ms(step_time_s),
+            unit="ms",
+            source="modelled",
+            ref="projection.step_time_s" if outlook.idle_factor is None else "expected.step_time_frac",
+        ),
+        Evidence(
+            id=f"ev-{name}-gain",
+            claim=f"{job.target.meaning}: {percent(abs(gain))} {'better' if gain >= 0 else 'worse'}, as projected.",
+            value=gain,
+            unit="fraction",
+            source="modelled",
+            ref=f"projection.{job.objective}",
+        ),
+    ]
+    if projection.memory is not None:
+        memory = projection.memory
+        claim = f"The fullest chip needs {gigabytes(memory.total_bytes)} of {gigabytes(memory.capacity_bytes)}."
+        found.append(
+            Evidence(
+                id=f"ev-{name}-memory",
+                claim=claim,
+                value=bytes_to_gb(memory.total_bytes),
+                unit="GB",
+                source="modelled",
+                ref="projection.memory",
+            )
+        )
+    return tuple(found)
+
+
+def _view(lever: Lever) -> LeverView:
+    effort: Effort = lever.effort
+    return LeverView(
+        name=lever.name,
+        summary=lever.summary,
+        mechanism=lever.mechanism,
+        relieves=lever.relieves,
+        numerics=lever.numerics,
+        effort=effort,
+    )

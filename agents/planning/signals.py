@@ -1,0 +1,225 @@
+"""Signals: what a diagnosis is drawn from, as shares of the window. A trace and a projection fill the same record.
+
+Only ratios are kept: a trace with every time doubled gives the same signals.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from agents.findings import Shares
+from agents.planning.match_model import match_trace
+from agents.planning.step_names import decode_only, decoding_requests
+from projector import catalog
+from projector.breakdown import Axis, MemoryBreakdown, OperatorKind, TimeBreakdown
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan import Dtype, Phase
+from traces.summary_types import CollectiveTime, TimeShares, TraceSummary
+
+SMALL_MESSAGE_BYTES = 256 * 1024
+# below this share of the window in marked steps, what lies between them is no part of the job's work
+LEAST_STEP_COVER = 0.9
+SHARE_NAMES = tuple(TimeShares.model_fields)
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Shares of the window (0 to 1) and the facts that decide how to read them. None: nobody knows.
+
+    pass_tokens: rows a matrix kernel sees; expert_rows: rows an expert sees on average.
+    step_cover: share of the recorded window in marked steps, where the shares are of these steps only.
+    """
+
+    source: Literal["measured", "modelled"]
+    shares: Shares
+    kinds: Mapping[OperatorKind, float]
+    axes_exposed: Mapping[Axis, float]
+    axes_total: Mapping[Axis, float]
+    step_cover: float | None = None
+    device: bool = True
+    kernel_count: int | None = None
+    launch_bound_frac: float | None = None
+    bubble: float | None = None
+    skew: float = 0.0
+    small_message_frac: float = 0.0
+    stages: int | None = None
+    phase: Phase | None = None
+    pass_tokens: int | None = None
+    expert_rows: float | None = None
+    dtype: Dtype | None = None
+    chip: HardwareProfile | None = None
+    chip_name: str | None = None
+    memory_used_frac: float | None = None
+
+
+def signals_of_trace(summary: TraceSummary) -> Signals:
+    """Signals of a measured window, or of its marked steps where they cover less than nine tenths of it.
+
+    Kernel sums are scaled to the union they cover, so shares add up; kinds and axes are those of the whole window.
+    """
+    implied = summary.implied
+    chip_name = implied.chip_name.value if implied.chip_name else None
+    hbm_bytes = float(implied.hbm_bytes.value) if implied.hbm_bytes else None
+    times, step_cover = _diagnosed_times(summary)
+    shares = _shares_of(times)
+    exposed = _split_by_axis(summary.collectives, "exposed_ns", shares.exposed_communication)
+    everything = shares.exposed_communication + shares.hidden_communication
+    high_waters = [rank.memory_high_water_bytes for rank in summary.ranks if rank.memory_high_water_bytes is not None]
+    return Signals(
+        source="measured",
+        shares=shares,
+        kinds=_kinds_of_trace(summary, shares.compute),
+        axes_exposed=exposed,
+        axes_total=_split_by_axis(summary.collectives, "total_ns", everything),
+        step_cover=step_cover,
+        device=summary.window.device,
+        kernel_count=sum(rank.kernel_count for rank in summary.ranks),
+        launch_bound_frac=summary.launch_bound_frac,
+        skew=_skew(summary),
+        small_message_frac=_small_message_frac(summary.collectives),
+        stages=implied.pp.value if implied.pp else None,
+        phase=implied.phase.value if implied.phase else None,
+        pass_tokens=_pass_tokens(summary),
+        expert_rows=_expert_rows(summary),
+        dtype=implied.dtype.value if implied.dtype else None,
+        chip=catalog.match_chip(chip_name, hbm_bytes) if chip_name else None,
+        chip_name=chip_name,
+        memory_used_frac=max(high_waters) / hbm_bytes if high_waters and hbm_bytes else None,
+    )
+
+
+def signals_of_breakdown(
+    breakdown: TimeBreakdown,
+    *,
+    phase: Phase,
+    pass_tokens: int | None,
+    expert_rows: float | None,
+    dtype: Dtype | None,
+    chip: HardwareProfile | None,
+    memory: MemoryBreakdown | None,
+) -> Signals:
+    """Signals of a projected step."""
+    total = breakdown.total_s or 1.0
+    kinds: dict[OperatorKind, float] = defaultdict(float)
+    for entry in breakdown.by_kind:
+        kinds[entry.kind] += entry.time_s / total
+    listed = sum(kinds.values())
+    compute = breakdown.compute_s / total
+    if listed > 0:
+        kinds = {kind: share * compute / listed for kind, share in kinds.items()}
+    exposed: dict[Axis, float] = defaultdict(float)
+    everything: dict[Axis, float] = defaultdict(float)
+    for axis_time in breakdown.by_axis:
+        exposed[axis_time.axis] += axis_time.exposed_s / total
+        everything[axis_time.axis] += axis_time.total_s / total
+    return Signals(
+        source="modelled",
+        shares=Shares(
+            compute=compute,
+            exposed_communication=breakdown.exposed_communication_s / total,
+            exposed_copy=breakdown.exposed_copy_s / total,
+            idle=breakdown.idle_s / total if breakdown.total_s else 1.0,
+            hidden_communication=breakdown.overlapped_communication_s / total,
+            unclassified=0.0,
+        ),
+        kinds=dict(kinds) or ({"other": compute} if compute else {}),
+        axes_exposed=dict(exposed),
+        axes_total=dict(everything),
+        bubble=None if breakdown.bubble_s is None else breakdown.bubble_s / total,
+        phase=phase,
+        pass_tokens=pass_tokens,
+        expert_rows=expert_rows,
+        dtype=dtype,
+        chip=chip,
+        chip_name=chip.id if chip else None,
+        memory_used_frac=memory.total_bytes / memory.capacity_bytes if memory else None,
+    )
+
+
+def _pass_tokens(summary: TraceSummary) -> int | None:
+    """Tokens of one forward pass: as the shapes show, else one for each request where every step only decodes."""
+    if summary.implied.shapes.tokens is not None:
+        return summary.implied.shapes.tokens
+    names = step_names(summary)
+    return decoding_requests(names) if decode_only(names) else None
+
+
+def _expert_rows(summary: TraceSummary) -> float | None:
+    """Rows one expert sees in a pass, tokens * experts a token / experts; None without a known mixture of experts."""
+    tokens = _pass_tokens(summary)
+    match, _ = match_trace(summary)
+    if tokens is None or match is None or not match.architecture.is_moe:
+        return None
+    return tokens * match.architecture.experts_per_token / match.architecture.experts
+
+
+def step_names(summary: TraceSummary) -> tuple[str, ...]:
+    """Names of the marked steps of all ranks."""
+    return tuple(step.name for rank in summary.ranks for step in rank.steps)
+
+
+def _diagnosed_times(summary: TraceSummary) -> tuple[dict[str, int], float | None]:
+    """Nanoseconds of the window, or of its steps and the share of the window these cover."""
+    steps = [step for rank in summary.ranks for step in rank.steps]
+    stepped_ns = sum(step.window_ns for step in steps)
+    if summary.window.device and 0 < stepped_ns < LEAST_STEP_COVER * summary.window_ns:
+        times = {name: sum(getattr(step, name) for step in steps) for name in SHARE_NAMES}
+        return times, stepped_ns / summary.window_ns
+    return {name: getattr(summary, name) for name in SHARE_NAMES}, None
+
+
+def _shares_of(times: Mapping[str, int]) -> Shares:
+    window = times["window_ns"]
+    if window == 0:
+        return Shares(
+            compute=0, exposed_communication=0, exposed_copy=0, idle=1, hidden_communication=0, unclassified=0
+        )
+    return Shares(
+        compute=times["compute_ns"] / window,
+        exposed_communication=times["exposed_communication_ns"] / window,
+        exposed_copy=times["exposed_copy_ns"] / window,
+        idle=times["idle_ns"] / window,
+        hidden_communication=(times["communication_ns"] - times["exposed_communication_ns"]) / window,
+        unclassified=times["unclassified_ns"] / window,
+    )
+
+
+def _kinds_of_trace(summary: TraceSummary, compute_share: float) -> dict[OperatorKind, float]:
+    totals: dict[OperatorKind, int] = defaultdict(int)
+    for entry in summary.kernel_classes:
+        totals[entry.kind] += entry.total_ns
+    whole = sum(totals.values())
+    if whole == 0:
+        return {"other": compute_share} if compute_share > 0 else {}
+    return {kind: compute_share * (total / whole) for kind, total in totals.items()}
+
+
+def _split_by_axis(
+    collectives: tuple[CollectiveTime, ...], field: Literal["exposed_ns", "total_ns"], share: float
+) -> dict[Axis, float]:
+    """`share` split over the axes in proportion to the collectives' own times (which may overlap one another)."""
+    totals: dict[Axis, int] = defaultdict(int)
+    for entry in collectives:
+        totals[entry.axis] += getattr(entry, field)
+    whole = sum(totals.values())
+    if whole == 0:
+        return {"unknown": share} if share > 0 else {}
+    return {axis: share * (total / whole) for axis, total in totals.items()}
+
+
+def _skew(summary: TraceSummary) -> float:
+    """Mean share of the window a rank computes less than the busiest rank: it waits for that one in collectives."""
+    computes = [rank.compute_ns / rank.window_ns for rank in summary.ranks if rank.window_ns]
+    return max(computes) - sum(computes) / len(computes) if len(computes) > 1 else 0.0
+
+
+def _small_message_frac(collectives: tuple[CollectiveTime, ...]) -> float:
+    """Share of exposed collective time in messages too small to fill a link; only stated sizes count as small."""
+    whole = sum(entry.exposed_ns for entry in collectives)
+    small = sum(
+        entry.exposed_ns
+        for entry in collectives
+        if entry.message_bytes is not None and entry.count and entry.message_bytes / entry.count < SMALL_MESSAGE_BYTES
+    )
+    return small / whole if whole else 0.0

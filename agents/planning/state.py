@@ -1,0 +1,86 @@
+"""State of the planning graph: plain JSON, one key a hand-over, so that any checkpointer can store and resume it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+
+from agents.advisors.protocol import Advisor
+from projector.specs.bottleneck import Cause
+from projector.specs.plan import Phase
+from projector.specs.record import Record
+
+if TYPE_CHECKING:
+    from knowledge_base.retrieve import RetrievedNote
+
+Json = dict[str, Any]
+HardwareKind = Literal["gpu", "tpu"]
+NodeName = Literal["analyzer", "proposal", "scoring"]
+
+
+class PlanEvent(Record):
+    """Progress of a run, for whoever watches."""
+
+    node: NodeName
+    status: Literal["started", "finished"]
+    message: str
+
+
+class PlanState(TypedDict, total=False):
+    """request and summary go in; job, diagnosis, reference, proposed and result are added node by node."""
+
+    request: Json
+    summary: Json | None
+    job: Json
+    diagnosis: Json
+    reference: Json | None
+    proposed: Json
+    result: Json
+
+
+class Knowledge(Protocol):
+    """What planning asks of the knowledge base."""
+
+    def search(
+        self,
+        query: str,
+        *,
+        phase: Phase,
+        causes: Sequence[Cause] = (),
+        levers: Sequence[str] = (),
+        hardware_kind: HardwareKind | None = None,
+        k: int = 3,
+    ) -> "tuple[RetrievedNote, ...]":
+        """The k notes nearest to the query among those that bear on the causes or levers."""
+        ...
+
+
+class NoKnowledge:
+    """A knowledge base without notes: plans are made all the same, without citations."""
+
+    def search(
+        self,
+        query: str,
+        *,
+        phase: Phase,
+        causes: Sequence[Cause] = (),
+        levers: Sequence[str] = (),
+        hardware_kind: HardwareKind | None = None,
+        k: int = 3,
+    ) -> "tuple[RetrievedNote, ...]":
+        """Nothing."""
+        del query, phase, causes, levers, hardware_kind, k
+        return ()
+
+
+@dataclass(frozen=True)
+class PlanContext:
+    """What nodes need besides the state; never stored."""
+
+    knowledge: Knowledge
+    advisor: Advisor
+    on_event: Callable[[PlanEvent], None] | None = None
+
+    def tell(self, node: NodeName, status: Literal["started", "finished"], message: str) -> None:
+        """Report progress to whoever listens."""
+        if self.on_event is not None:
+            self.on_event(PlanEvent(node=node, status=status, message=message))

@@ -1,0 +1,144 @@
+"""What a plan changes, in words that cannot disagree with its numbers: each is chosen by comparing before and after."""
+
+from collections.abc import Collection
+from typing import Any
+
+from agents.advisors.protocol import LeverView
+from agents.findings import Change
+from agents.wording import listed
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import FIELDS
+
+KEEP_TITLE = "Keep the current plan"
+TITLE_PARTS = 3
+
+DEGREES: dict[str, str] = {
+    "tp": "tensor parallelism",
+    "pp": "pipeline parallelism",
+    "dp": "data parallelism",
+    "fsdp": "weight sharding",
+    "cp": "context parallelism",
+    "ep": "expert parallelism",
+    "etp": "tensor parallelism inside experts",
+    "attention_dp": "attention data parallelism",
+}
+# words for more, for less, and for what grows or shrinks
+SIZES: dict[str, tuple[str, str, str]] = {
+    "micro_batch": ("larger", "smaller", "micro-batch"),
+    "vp": ("more", "fewer", "virtual stages"),
+    "max_num_seqs": ("more", "fewer", "requests a batch"),
+    "chunked_prefill_tokens": ("more", "fewer", "prefill tokens a step"),
+}
+SWITCHES: dict[str, str] = {
+    "cuda_graphs": "CUDA graphs",
+    "sp": "sequence parallelism",
+    "overlap_grad_reduce": "overlapped gradient reduction",
+    "overlap_param_gather": "overlapped weight gathering",
+    "overlap_tp": "overlapped tensor-parallel communication",
+}
+CHOICES: dict[str, str] = {
+    "recompute": "recompute",
+    "schedule": "pipeline schedule",
+    "zero_stage": "ZeRO stage",
+    "compute_dtype": "compute dtype",
+    "weight_dtype": "weight dtype",
+    "kv_cache_dtype": "KV cache dtype",
+}
+# derived from the other degrees and the batch, so never worth a word in a title
+DERIVED = ("phase", "grad_accum")
+TRAINING_ONLY = frozenset(
+    {
+        "zero_stage",
+        "vp",
+        "micro_batch",
+        "grad_accum",
+        "recompute",
+        "schedule",
+        "overlap_grad_reduce",
+        "overlap_param_gather",
+    }
+)
+SERVING_ONLY = frozenset(
+    {"attention_dp", "weight_dtype", "kv_cache_dtype", "max_num_seqs", "chunked_prefill_tokens", "cuda_graphs"}
+)
+
+
+def differing(before: ParallelismPlan, after: ParallelismPlan) -> tuple[str, ...]:
+    """Fields of the plan's phase whose value changes, in the plan's order."""
+    foreign = SERVING_ONLY if after.phase == "training" else TRAINING_ONLY
+    return tuple(field for field in FIELDS if field not in foreign and getattr(before, field) != getattr(after, field))
+
+
+def title_of(before: ParallelismPlan, after: ParallelismPlan, first: Collection[str] = ()) -> str:
+    """'Less tensor parallelism (8 to 4), more data parallelism (1 to 2)': the direction is that of the numbers.
+
+    Fields in `first`, those the reader asked about, lead.
+    """
+    named = [field for field in _importance(differing(before, after), first) if field not in DERIVED]
+    if not named:
+        return KEEP_TITLE
+    parts = [_phrase(field, getattr(before, field), getattr(after, field)) for field in named[:TITLE_PARTS]]
+    if len(named) > TITLE_PARTS:
+        more = len(named) - TITLE_PARTS
+        parts.append(f"{more} more change{'s' if more > 1 else ''}")
+    text = listed(parts)
+    return text[0].upper() + text[1:]
+
+
+def layout_title(reference: ParallelismPlan, plan: ParallelismPlan) -> str:
+    """Title of a plan that replaces nothing: 'Tensor parallelism 8, data parallelism 8; larger micro-batch (1 to 2)'.
+
+    What follows the layout is what else sets the plan apart from the reference.
+    """
+    named = [f"{words} {getattr(plan, field)}" for field, words in DEGREES.items() if getattr(plan, field) > 1]
+    apart = [
+        field for field in _importance(differing(reference, plan)) if field not in DERIVED and field not in DEGREES
+    ]
+    phrases = [_phrase(field, getattr(reference, field), getattr(plan, field)) for field in apart[: TITLE_PARTS - 1]]
+    text = "; ".join([", ".join(named) or "one device", *([listed(phrases)] if phrases else [])])
+    return text[0].upper() + text[1:]
+
+
+def changes_of(before: ParallelismPlan, after: ParallelismPlan, levers: dict[str, LeverView]) -> tuple[Change, ...]:
+    """One entry a changed field. `levers`: field -> the lever that changes it; the other fields follow from those."""
+    return tuple(
+        Change(
+            field=field,
+            before=_shown(getattr(before, field)),
+            after=_shown(getattr(after, field)),
+            why=levers[field].mechanism if field in levers else _derived_reason(field),
+        )
+        for field in differing(before, after)
+    )
+
+
+def _importance(fields: tuple[str, ...], first: Collection[str] = ()) -> list[str]:
+    """Degrees of the layout, then switches, choices and sizes: the order of what a reader wants to know.
+
+    How experts are sliced comes last, as it follows tensor parallelism more often than not.
+    """
+    order = [name for name in (*DEGREES, *SWITCHES, *CHOICES, *SIZES) if name != "etp"]
+    return sorted(fields, key=lambda field: (field not in first, order.index(field) if field in order else len(order)))
+
+
+def _phrase(field: str, before: Any, after: Any) -> str:
+    if field in SWITCHES:
+        return f"{SWITCHES[field]} {'on' if after else 'off'}"
+    if field in DEGREES:
+        return f"{'more' if after > before else 'less'} {DEGREES[field]} ({before} to {after})"
+    if field in SIZES:
+        more, less, words = SIZES[field]
+        return f"{more if after > before else less} {words} ({before} to {after})"
+    return f"{CHOICES.get(field, field)} {after} instead of {before}"
+
+
+def _derived_reason(field: str) -> str:
+    if field == "grad_accum":
+        return "keeps the global batch"
+    if field == "dp":
+        return "takes the devices the other axes leave"
+    return "goes with the other changes"
+
+
+def _shown(value: object) -> str:
+    return ("on" if value else "off") if isinstance(value, bool) else str(value)
