@@ -203,7 +203,7 @@ class _StrictLoader(_SafeLoader):  # type: ignore[misc]
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         if len(set(keys)) != len(keys):
             raise yaml.constructor.ConstructorError(None, None, "a key occurs twice", node.start_mark)
-        return super().construct_mapping(node, deep)
+        return dict(super().construct_mapping(node, deep))
 
 
 def _parse_yaml(text: str) -> object:

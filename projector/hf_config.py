@@ -49,6 +49,7 @@ HARMLESS = frozenset(
         "chunk_size_feed_forward",
         "encoder_no_repeat_ngram_size",
         "no_repeat_ngram_size",
+        "rotary_dim",
         "scale_attn_by_inverse_layer_idx",
     }
 )

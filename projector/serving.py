@@ -19,7 +19,7 @@ from projector.specs.plan_batch import PlanBatch
 
 # 10th and 90th percentile of measured over projected TPOT (tests/validation/score_serving.py), rounded outwards.
 INTERVAL = IntervalRule(
-    0.7, 1.5, "80 % of 2,200 measured serving points had a TPOT within these factors of this model's projection"
+    0.8, 1.45, "80 % of 2,210 measured serving points had a TPOT within these factors of this model's projection"
 )
 # What a request costs outside the steps of the engine: HTTP, tokeniser, admission, first response.
 REQUEST_OVERHEAD_S = 0.05

@@ -14,8 +14,8 @@ from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 
 # Bandwidth between domains falls with their number (more switch levels, more stragglers a ring waits for): a ring over
-# n domains gets 1 / (1 + SCALE_LOSS log2 n) of a link. One figure for all chips, chosen on published training runs (0 to 0.3
-# were compared).
+# n domains gets 1 / (1 + SCALE_LOSS log2 n) of a link. One figure for all chips, chosen on published training runs (0
+# to 0.3 were compared).
 SCALE_LOSS = 0.15
 
 

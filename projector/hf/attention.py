@@ -56,7 +56,7 @@ def head_dim(config: Config, family: Family, hidden: int, heads: int) -> int:
 
 
 def latents(config: Config, family: Family) -> dict[str, int]:
-    """Sizes of multi-head latent attention, {} for a family without. A q_lora_rank of null or 0 means no query latent."""
+    """Sizes of multi-head latent attention, {} for a family without. q_lora_rank null or 0: queries have no latent."""
     if not family.latent:
         return {}
     sizes = {key: count(config, key) for key in LATENT_KEYS}

@@ -98,7 +98,7 @@ FAMILIES: dict[str, Family] = {
         four_wide_mlp=True,
         parallel_block=True,
         keys=GPT_KEYS,
-        ignored=frozenset({"n_ctx", "rotary_dim"}),
+        ignored=frozenset({"n_ctx"}),
     ),
     "bloom": Family(
         gated_mlp=False,

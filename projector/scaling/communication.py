@@ -20,6 +20,7 @@ NEW_AXIS_SHARE: dict[Flow, tuple[float, float, float]] = {
     "ep": (0.05, 0.25, 1.00),
 }
 SPREAD_A_DOUBLING = 0.20
+UNKNOWN_LINK_RATIO = 20.0  # above every ratio of fabric to network in the catalogue (12 on A100, 18 on B200)
 OVERLAP_SWITCHED_ON = (0.1, 0.5, 1.0)  # exposed time left once a flow is told to overlap: assumed
 MEASURED_AS: dict[Flow, tuple[Axis, ...]] = {
     "tp": ("tp",), "cp": ("cp",), "data": ("dp", "fsdp"), "pp": ("pp",), "ep": ("ep",),
@@ -157,16 +158,33 @@ def _shrink(total: float, parts: float) -> float:
 
 
 def _link_factor(flow: Flow, move: Move, hardware: HardwareProfile | None) -> Term:
-    """Price of leaving or entering the fast domain of a GPU: up to the ratio of the two link rates, estimated as it."""
+    """Price of moving between the links of a GPU cluster: up to the ratio of their rates, estimated as it.
+
+    Where the chip file states no rate for one of the two, anything up to UNKNOWN_LINK_RATIO.
+    """
     one = np.ones(len(move.after.plans))
-    if hardware is None or hardware.intra.kind == "torus" or hardware.inter.bytes_per_s_one_way is None:
+    if hardware is None or hardware.intra.kind == "torus":
         return Term.exact(one)
-    domain = hardware.intra.max_domain_chips * hardware.devices_per_chip
-    slower = hardware.intra.bytes_per_s_one_way.value / hardware.inter.bytes_per_s_one_way.value
-    before = np.where(spans(move.before)[flow] > domain, slower, 1.0)
-    after = np.where(spans(move.after)[flow] > domain, slower, 1.0)
-    ratio = after / before
-    return Term(np.minimum(one, ratio), ratio, np.maximum(one, ratio))
+    limits, rates = _tiers(hardware)
+    before, after = (np.searchsorted(limits, spans(degrees)[flow]) for degrees in (move.before, move.after))
+    ratio = rates[before] / rates[after]
+    unknown = np.isnan(ratio) & (before != after)
+    ratio = np.where(np.isnan(ratio), 1.0, ratio)
+    known = Term(np.minimum(one, ratio), ratio, np.maximum(one, ratio))
+    guessed = Term.between(one, np.where(after > before, UNKNOWN_LINK_RATIO, 1 / UNKNOWN_LINK_RATIO))
+    return known.where(~unknown, guessed)
+
+
+def _tiers(hardware: HardwareProfile) -> tuple[Column, Column]:
+    """(devices a tier of links joins, its rate a chip or NaN): bridge where there is one, fabric, network."""
+    domain = float(hardware.intra.max_domain_chips * hardware.devices_per_chip)
+    tiers = [(domain, hardware.intra.bytes_per_s_one_way), (np.inf, hardware.inter.bytes_per_s_one_way)]
+    if hardware.intra.bridge_bytes_per_s_one_way is not None:
+        tiers.insert(0, (2.0 * hardware.devices_per_chip, hardware.intra.bridge_bytes_per_s_one_way))
+    return (
+        np.array([limit for limit, _ in tiers]),
+        np.array([np.nan if figure is None else figure.value for _, figure in tiers]),
+    )
 
 
 def _with_link(volume: Column, link: Term, move: Move) -> Term:

@@ -42,7 +42,7 @@ class ModelArchitecture(Record):
     sliding_window: int | None = Field(None, ge=1, description="tokens a sliding-window layer attends to")
     sliding_layers: int = Field(0, ge=0, description="layers with the sliding window; the others attend to all")
     chunked_window: bool = Field(False, description="the window is a fixed chunk of the sequence, not a moving one")
-    q_lora_rank: int = Field(0, ge=0, description="width of the query latent; 0: queries straight from the hidden state")
+    q_lora_rank: int = Field(0, ge=0, description="width of the query latent; 0: no query latent")
     kv_lora_rank: int = Field(0, ge=0, description="width of the key-value latent; 0: no latent attention")
     qk_nope_head_dim: int = Field(0, ge=0)
     qk_rope_head_dim: int = Field(0, ge=0)

@@ -1,5 +1,6 @@
 import pytest
 
+from projector import catalog
 from projector.catalog import CHIP_FOLDER, architecture, catalog_fingerprint, chip, load_architectures, load_chips
 from projector.errors import InvalidDescription, UnknownName
 
@@ -22,6 +23,41 @@ def test_an_unknown_model_names_the_nearest():
     with pytest.raises(UnknownName) as caught:
         architecture("llama-3.1-7b")
     assert "llama-3.1-8b" in caught.value.nearest
+
+
+def test_a_model_that_is_not_modelled_says_why():
+    with pytest.raises(InvalidDescription, match=r"'Qwen3\.5-27B' is not modelled: hybrid attention"):
+        architecture("Qwen3.5-27B")
+    with pytest.raises(InvalidDescription, match="sparse attention"):
+        architecture("deepseek-ai/deepseek-v3.2")
+
+
+def test_one_chip_by_id_reads_one_file_and_no_model(monkeypatch):
+    read = []
+    monkeypatch.setattr(catalog, "_bundled_chip", lambda path: read.append(path.name))
+    monkeypatch.setattr(catalog, "_bundled_architecture", lambda path: pytest.fail(f"{path} was read"))
+    chip("H100_SXM")
+    assert read == ["h100-sxm.yaml"]
+
+
+def test_a_name_is_no_path():
+    with pytest.raises(UnknownName):
+        chip("../chips/b200")
+
+
+def test_links_and_networks_that_no_source_states_are_unknown():
+    assert chip("tpu7x").inter.bytes_per_s_one_way is None
+    assert chip("rtx-pro-6000").inter.bytes_per_s_one_way is None
+    assert chip("trn1").intra.bytes_per_s_one_way is None
+
+
+def test_fabrics_of_every_kind():
+    assert chip("l40s").intra.kind == "pcie"
+    assert chip("h100-nvl").intra.bridge_bytes_per_s_one_way.value == 300e9
+    assert (chip("mi355x").intra.kind, chip("mi355x").intra.links_per_chip) == ("mesh", 7)
+    assert chip("gb200").intra.max_domain_chips == 72
+    assert (chip("trn2").intra.kind, chip("trn2").devices_per_chip) == ("torus", 8)
+    assert (chip("ironwood").devices_per_chip, chip("mi250x").devices_per_chip) == (2, 2)
 
 
 def test_figures_as_printed():

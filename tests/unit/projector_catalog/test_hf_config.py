@@ -80,10 +80,11 @@ def test_gpt2_under_its_own_key_names():
 @pytest.mark.parametrize(
     ("config", "says"),
     [
-        ({"model_type": "deepseek_v3"}, "multi-head latent attention"),
         ({"model_type": "mamba2"}, "state-space"),
         ({"model_type": "qwen3_next"}, "hybrid"),
-        ({"model_type": "bloom"}, "ALiBi"),
+        ({"model_type": "glm_moe_dsa"}, "sparse attention"),
+        ({"model_type": "nemotron-nas"}, "layers that differ"),
+        ({"model_type": "qwen3_vl_moe_text"}, "vision"),
         ({"model_type": "bert"}, "encoder"),
         ({"hidden_size": 1}, "no model_type"),
         (LLAMA | {"text_config": {}}, "multimodal"),

@@ -1,0 +1,63 @@
+"""Every model_type we read: our parameter count against the model transformers builds from the same config.
+
+The models are built without storage. Biases and norms inside attention are what the counts may differ by.
+"""
+
+import warnings
+
+import pytest
+
+from projector.hf.families import FAMILIES
+from projector.hf_config import from_hf_config
+
+SIZES = {"hidden_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 16, "vocab_size": 4000}
+GQA = SIZES | {"num_key_value_heads": 4, "intermediate_size": 2816}
+EXPERTS = GQA | {"num_local_experts": 8, "head_dim": 64}
+LATENT = SIZES | {
+    "num_key_value_heads": 16, "intermediate_size": 2816, "moe_intermediate_size": 512, "kv_lora_rank": 256,
+    "num_experts_per_tok": 6, "first_k_dense_replace": 1, "n_routed_experts": 16,
+}  # fmt: skip
+CONFIGS = {
+    "llama": GQA,
+    "mistral": GQA,
+    "mixtral": GQA,
+    "qwen2": GQA,
+    "qwen3": GQA | {"head_dim": 128},
+    "qwen3_moe": GQA | {"head_dim": 128, "num_experts": 16, "moe_intermediate_size": 512, "decoder_sparse_step": 2},
+    "olmo3": GQA | {"num_hidden_layers": 8, "pad_token_id": 1},
+    "gemma": GQA | {"head_dim": 128},
+    "gemma2": GQA | {"head_dim": 128},
+    "gemma3_text": GQA | {"head_dim": 128, "num_hidden_layers": 7},
+    "nemotron": GQA | {"head_dim": 64, "intermediate_size": 4096},
+    "gpt_oss": EXPERTS | {"intermediate_size": 1024, "layer_types": None},
+    "minimax_m2": EXPERTS | {"intermediate_size": 512},
+    "llama4_text": EXPERTS
+    | {"intermediate_size": 512, "intermediate_size_mlp": 2816, "num_hidden_layers": 8, "interleave_moe_layer_step": 2,
+       "pad_token_id": 1},
+    "deepseek_v2": LATENT | {"q_lora_rank": None},
+    "deepseek_v3": LATENT | {"q_lora_rank": 384, "n_group": 4, "topk_group": 2},
+    "gpt2": {"n_embd": 1024, "n_layer": 4, "n_head": 16, "vocab_size": 4000},
+    "gptj": {"n_embd": 1024, "n_layer": 4, "n_head": 16, "vocab_size": 4000, "rotary_dim": 32},
+    "bloom": {"hidden_size": 1024, "n_layer": 4, "n_head": 16, "vocab_size": 4000},
+    "mpt": {"d_model": 1024, "n_layers": 4, "n_heads": 16, "vocab_size": 4000},
+    "falcon": SIZES | {"num_kv_heads": 4, "new_decoder_architecture": True, "ffn_hidden_size": 4096},
+}  # fmt: skip
+# Their classes are code beside the checkpoint; kimi_k2 has the sizes of deepseek_v3, mimo of qwen2, internlm of llama.
+OUTSIDE_TRANSFORMERS = {"internlm", "kimi_k2", "mimo"}
+
+
+def test_every_family_is_held_against_transformers():
+    assert set(CONFIGS) | OUTSIDE_TRANSFORMERS == set(FAMILIES)
+
+
+@pytest.mark.parametrize("model_type", CONFIGS)
+def test_parameter_count_is_that_of_the_built_model(model_type):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    with torch.device("meta"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        config = transformers.AutoConfig.for_model(model_type, **CONFIGS[model_type])
+        built = transformers.AutoModelForCausalLM.from_config(config)
+    counted = sum(parameter.numel() for parameter in built.parameters())
+    model = from_hf_config(config.to_dict(), name=model_type, source="transformers")
+    assert model.parameters == pytest.approx(counted, rel=1e-3)

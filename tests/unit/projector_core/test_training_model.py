@@ -1,0 +1,178 @@
+"""Training steps small enough to work out on paper."""
+
+import pytest
+from projector_examples import cluster, dense_model, gpt, ideal, latent_model, switched_chip, training
+
+from projector.breakdown import Projection
+from projector.cost.roofline import SUSTAINED_FRAC
+from projector.graph.sync import ADAM_BYTES_PER_PARAMETER
+from projector.project import project
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan import ParallelismPlan
+from projector.training import model_flop_per_token
+
+# Memory so fast that only arithmetic takes time, and that at its peak: a kind whose steps sustain their calibration.
+ARITHMETIC_ONLY = switched_chip(hbm_bytes_per_s=1e30, kind="tpu")
+
+
+def projected(
+    plan: ParallelismPlan,
+    *,
+    model: ModelArchitecture | None = None,
+    hardware: HardwareProfile = ARITHMETIC_ONLY,
+    seq_len: int = 2048,
+) -> Projection:
+    batch = plan.dp * plan.micro_batch * plan.grad_accum
+    return project(plan, training(batch, seq_len), model or dense_model(), cluster(hardware, plan.devices), hardware)
+
+
+def axis_s(projection: Projection, axis: str) -> float:
+    return sum(found.total_s for found in projection.breakdown.by_axis if found.axis == axis)
+
+
+def test_one_device_takes_flop_over_peak() -> None:
+    model, tokens = dense_model(), 2048
+    weights = model.parameters - model.embedding_parameters - model.norm_parameters
+    pairs = 2048 * 2049 / 2
+    # forward 2 N T + 4 pairs q; backward 2 products a weight and, with fused attention, 5 instead of 2 products a score
+    flop = 6 * weights * tokens + 3.5 * 4 * pairs * model.layers * 1024
+    assert projected(ParallelismPlan()).step_time_s == pytest.approx(flop / 100e12)
+
+
+def test_gpu_sustains_a_part_of_what_its_kernels_reach_alone() -> None:
+    gpu = switched_chip(hbm_bytes_per_s=1e30)
+    alone_s, whole_s = (projected(ParallelismPlan(), hardware=chip).step_time_s for chip in (ARITHMETIC_ONLY, gpu))
+    assert whole_s == pytest.approx(alone_s / SUSTAINED_FRAC["gpu"])
+
+
+def test_latent_attention_multiplies_wide_scores_and_narrow_values() -> None:
+    model = latent_model()
+    weights = model.parameters - model.embedding_parameters - model.norm_parameters
+    pairs = 2048 * 2049 / 2
+    flop = 6 * weights * 2048 + 3.5 * 2 * pairs * model.layers * 16 * (48 + 32)
+    assert projected(ParallelismPlan(), model=model).step_time_s == pytest.approx(flop / 100e12)
+
+
+def test_parallel_block_reduces_once_a_layer() -> None:
+    plain, parallel = (
+        axis_s(projected(ParallelismPlan(tp=4), model=dense_model(parallel_block=on)), "tp") for on in (False, True)
+    )
+    payload_s = 2 * (2048 * 1024 * 2 * 3 / 4 / 100e9 + 2e-6)
+    # one all-reduce less, forward and backward, in each of 8 layers
+    assert plain - parallel == pytest.approx(2 * 8 * payload_s)
+
+
+def test_full_recompute_adds_a_forward_pass_of_the_layers() -> None:
+    model = dense_model()
+    layer_weights = model.attention_parameters + model.dense_mlp_parameters
+    flop = model.layers * (2 * layer_weights * 2048 + 4 * 2048 * 2049 / 2 * 1024)
+    extra = projected(ParallelismPlan(recompute="full")).step_time_s - projected(ParallelismPlan()).step_time_s
+    assert extra == pytest.approx(flop / 100e12)
+
+
+def test_small_gemms_reach_half_their_efficiency_at_the_half_size() -> None:
+    # one GEMM of the half size: twice the time
+    hardware = switched_chip(
+        kind="tpu", hbm_bytes_per_s=1e30, calibration=ideal(gemm_half_size_flop=2 * 2048 * 1024 * 1536)
+    )
+    model = dense_model()
+    slow, fast = (projected(ParallelismPlan(), hardware=chip, model=model) for chip in (hardware, ARITHMETIC_ONLY))
+    gemms = {found.kind: found.time_s for found in slow.breakdown.by_kind}["gemm"]
+    ideal_gemms = {found.kind: found.time_s for found in fast.breakdown.by_kind}["gemm"]
+    # 4 GEMMs a layer and the head, each 3 times (forward, two backward), and each pays the half size once
+    executions = 3 * (4 * model.layers + 1)
+    assert gemms - ideal_gemms == pytest.approx(executions * 2 * 2048 * 1024 * 1536 / 100e12)
+
+
+def test_1f1b_bubble_is_p_minus_1_over_m() -> None:
+    found = projected(
+        ParallelismPlan(pp=4, grad_accum=8), model=dense_model(vocab_size=1), hardware=ARITHMETIC_ONLY
+    ).breakdown
+    busy_s = found.total_s - found.bubble_s
+    assert found.bubble_s == pytest.approx(3 / 8 * busy_s, rel=1e-3)
+
+
+def test_interleaving_halves_the_bubble() -> None:
+    plain, interleaved = (
+        projected(ParallelismPlan(pp=4, grad_accum=8, vp=vp, schedule=schedule)).breakdown.bubble_s
+        for vp, schedule in ((1, "1f1b"), (2, "interleaved"))
+    )
+    # the interleaved schedule hides its sends as well, hence not exactly
+    assert interleaved == pytest.approx(plain / 2, rel=0.03)
+
+
+def test_tensor_parallelism_really_divides_the_mlp() -> None:
+    whole, split = (projected(ParallelismPlan(tp=tp)).breakdown.compute_s for tp in (1, 4))
+    assert split == pytest.approx(whole / 4)
+
+
+def test_tensor_parallel_layer_costs_two_all_reduces_each_way() -> None:
+    model = dense_model()
+    found = projected(ParallelismPlan(tp=4), model=model)
+    payload = 2048 * 1024 * 2
+    one_s = 2 * (payload * 3 / 4 / 100e9 + 2e-6)
+    loss_s = min(2 * (2048 * 12 * 3 / 4 / 100e9 + 2e-6), 3 * 2048 * 12 / 100e9 + 1e-6)
+    # two blocks a layer and the embedding, forward and backward, and the loss
+    assert axis_s(found, "tp") == pytest.approx((4 * model.layers + 2) * one_s + 2 * loss_s)
+
+
+def test_replicated_gradients_are_reduced_once_a_step_in_fp32() -> None:
+    model = dense_model()
+    found = projected(ParallelismPlan(dp=8, grad_accum=4), model=model)
+    ring_s = 2 * 7 / 8 * 4 * model.parameters / 100e9
+    assert axis_s(found, "dp") == pytest.approx(ring_s, rel=0.01)
+
+
+def test_fully_sharded_weights_travel_three_times_a_micro_batch() -> None:
+    model = dense_model()
+    found = projected(ParallelismPlan(dp=8, fsdp=8, zero_stage=3, grad_accum=2), model=model)
+    # attention and MLP of 8 layers and the two ends are gathered apart: 18 rings of 7 steps of 1 us
+    once_s = 7 / 8 * 2 * model.parameters / 100e9 + 18 * 7e-6
+    assert axis_s(found, "fsdp") == pytest.approx(2 * 3 * once_s)
+
+
+def test_overlap_switches_expose_what_they_no_longer_hide() -> None:
+    plan = ParallelismPlan(dp=8, grad_accum=1)
+    hidden = projected(plan).breakdown.exposed_communication_s
+    shown = projected(plan.model_copy(update={"overlap_grad_reduce": False})).breakdown
+    assert hidden < shown.exposed_communication_s == pytest.approx(shown.communication_s)
+
+
+def test_optimizer_is_bound_by_memory() -> None:
+    hardware = switched_chip()
+    found = projected(ParallelismPlan(), hardware=hardware)
+    time_s = {kind.kind: kind.time_s for kind in found.breakdown.by_kind}["optimizer"]
+    assert time_s == pytest.approx(ADAM_BYTES_PER_PARAMETER * dense_model().parameters / 1e12)
+
+
+def test_host_that_cannot_keep_up_leaves_the_device_idle() -> None:
+    hardware = switched_chip(calibration=ideal(kernel_launch_s=1e-3))
+    found = projected(ParallelismPlan(), hardware=hardware).breakdown
+    assert found.idle_s > 0
+    assert found.bubble_s == 0
+
+
+def test_model_flop_of_gpt3_follow_palm() -> None:
+    # 6 N + 12 l h s with N = 12 l h^2 and the tied vocabulary matrix, whose product the head pays
+    model = gpt(96, 12288, 96)
+    expected = 6 * (12 * 96 * 12288**2 + 51200 * 12288) + 12 * 96 * 12288 * 2048
+    assert model_flop_per_token(model, 2048) == pytest.approx(expected)
+
+
+def test_utilisation_and_rate_follow_from_the_step() -> None:
+    found = projected(ParallelismPlan(dp=4, grad_accum=2))
+    tokens = 4 * 2 * 2048
+    assert found.tokens_per_s_per_chip == pytest.approx(tokens / found.step_time_s / 4)
+    flop = tokens * model_flop_per_token(dense_model(), 2048)
+    assert found.mfu_frac == pytest.approx(flop / found.step_time_s / (4 * 100e12))
+
+
+def test_devices_share_a_chip() -> None:
+    # two devices a chip: half the rate and half the memory each, tokens/s counted per chip
+    whole, halves = switched_chip(), switched_chip(devices_per_chip=2)
+    one = project(ParallelismPlan(), training(1), dense_model(), cluster(whole, 1), whole)
+    two = project(ParallelismPlan(dp=2), training(2), dense_model(), cluster(halves, 1), halves)
+    assert two.memory is not None
+    assert two.memory.capacity_bytes == 50e9
+    assert two.tokens_per_s_per_chip == pytest.approx(one.tokens_per_s_per_chip, rel=0.05)
