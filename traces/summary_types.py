@@ -16,6 +16,7 @@ from pydantic import Field
 from projector.breakdown import Axis, OperatorKind
 from projector.specs.plan import Dtype, Phase
 from projector.specs.record import Record
+from traces.xplane.op_table import Kpis, OpRow
 
 ClassifiedBy = Literal["collective_args", "enclosing_op", "name_rule", "category", "stream_hint", "unclassified"]
 EventClass = Literal["compute", "communication", "copy"]
@@ -171,6 +172,10 @@ class TraceSummary(TimeShares):
     top_kernels: tuple[KernelTime, ...] = ()
     collectives: tuple[CollectiveTime, ...] = ()
     classification: tuple[ClassificationTime, ...] = ()
+    op_table: tuple[OpRow, ...] = Field(
+        (), description="operators with their cost, the costliest first, unidentified ones last; XLA profiles only"
+    )
+    kpis: Kpis | None = Field(None, description="headline figures of an XLA profile; None for other traces")
     launch_bound_frac: float | None = None
     implied: Implied = Implied()
     event_counts: dict[str, int] = Field(default_factory=dict, description="events by category, host and device")

@@ -1,0 +1,1 @@
+"""Chrome trace JSON, as Kineto writes it: text to events to columns."""

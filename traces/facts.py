@@ -1,0 +1,68 @@
+"""What inference looks at: one trace, its classes, and how often each name occurs."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from traces.collectives import Communication
+from traces.kernel_names import LONGEST_NAME
+from traces.naming import KINDS, NO_KIND, Classified
+from traces.trace import Category, Ints, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """A trace with its classes and communication; names count as evidence only by how often they occur."""
+
+    trace: Trace
+    classified: Classified
+    communications: tuple[Communication, ...]
+
+    @cached_property
+    def operators(self) -> Mapping[str, int]:
+        """Host operators by name, and framework operators a compiler made device events from."""
+        counts = Counter(self._counts(self.trace.rows(Category.CPU_OP)))
+        counts.update(self.trace.framework_ops)
+        return counts
+
+    @cached_property
+    def annotations(self) -> Mapping[str, int]:
+        """Annotations on the host by name, or those on the device where the host has none."""
+        rows = self.trace.rows(Category.ANNOTATION)
+        return self._counts(rows if len(rows) else self.trace.rows(Category.DEVICE_ANNOTATION))
+
+    @cached_property
+    def kernels(self) -> Mapping[str, int]:
+        """Kernels by name."""
+        return self._counts(self.trace.rows(Category.KERNEL))
+
+    @cached_property
+    def kind_time_ns(self) -> Mapping[str, int]:
+        """Device time by kind of computation."""
+        kind = self.classified.kind
+        durations = self.trace.duration_ns[self.classified.links.rows]
+        return {name: int(durations[kind == index].sum()) for index, name in enumerate(KINDS) if (kind == index).any()}
+
+    @cached_property
+    def kernel_kind_counts(self) -> Mapping[str, int]:
+        """Compute kernels by kind."""
+        found = Counter(self.classified.kind[self.classified.kind != NO_KIND].tolist())
+        return {KINDS[index]: count for index, count in found.items()}
+
+    def _counts(self, rows: Ints) -> Mapping[str, int]:
+        ids, counts = np.unique(self.trace.name_id[rows], return_counts=True)
+        return {self.trace.names[index]: int(count) for index, count in zip(ids, counts, strict=True)}
+
+
+def matching(counts: Mapping[str, int], pattern: re.Pattern[str]) -> int:
+    """How many events have a name that `pattern` finds."""
+    return sum(count for name, count in counts.items() if pattern.search(name, 0, LONGEST_NAME))
+
+
+def any_case(pattern: str) -> re.Pattern[str]:
+    """A pattern that ignores case."""
+    return re.compile(pattern, re.IGNORECASE)

@@ -1,0 +1,45 @@
+"""Trace files to Traces: open under limits, recognise the format by content, hand over to its reader."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from projector.errors import InvalidDescription, UnknownTraceFormat
+from traces.content import Content, Limits, open_content
+from traces.reader import Reader, all_readers
+from traces.trace import Trace
+from traces.xplane.prefer import without_viewer_copies
+
+DEFAULT_LIMITS = Limits()
+
+__all__ = ["DEFAULT_LIMITS", "Limits", "find_reader", "read_trace", "read_traces"]
+
+
+def read_traces(paths: Sequence[Path], *, limits: Limits = DEFAULT_LIMITS) -> tuple[Trace, ...]:
+    """Read the files of one job, one Trace for each file and device, in the order given.
+
+    Of a JAX profile given as protobuf and as Chrome JSON only the protobuf counts, with a warning.
+    Raises `InvalidDescription` (no path, no such file) and the `TraceError`s: `UnknownTraceFormat`, `UnsupportedTrace`
+    (recognised, not read yet), `EmptyTrace`, `CorruptTrace`, `TraceTooLarge`.
+    """
+    if not paths:
+        raise InvalidDescription("no trace file was given", hint="name at least one profiler trace")
+    return without_viewer_copies([trace for path in paths for trace in read_trace(path, limits=limits)])
+
+
+def read_trace(path: Path, *, limits: Limits = DEFAULT_LIMITS) -> tuple[Trace, ...]:
+    """Read one file; same errors as `read_traces`."""
+    content = open_content(path, limits)
+    return find_reader(content).read(content, limits)
+
+
+def find_reader(content: Content) -> Reader:
+    """The reader that claims the content, or `UnknownTraceFormat`."""
+    claimants = [reader for reader in all_readers() if reader.claims(content)]
+    if not claimants:
+        known = ", ".join(reader.title for reader in all_readers())
+        raise UnknownTraceFormat(
+            f"{content.file} is no trace format that is known here (it starts with {content.head[:16]!r})",
+            hint=f"recognised: {known}",
+        )
+    assert len(claimants) == 1, f"{content.file} is claimed by {[reader.name for reader in claimants]}"
+    return claimants[0]
