@@ -257,6 +257,8 @@ def _trace_limits(signals: Signals, verdict: Verdict) -> tuple[str, ...]:
         limits.append(
             "whether arithmetic or HBM bandwidth limits matrix kernels is not known; they are counted as compute"
         )
+    if signals.prefill_only:
+        limits.append("the recorded steps prefill prompts and decode nothing: what is said of decode is modelled")
     if verdict.cause == "launch_bound":
         limits.append("a host that waits for input looks like slow launches here; the host side of the trace decides")
     if (signals.memory_used_frac or 0.0) > FULL_MEMORY_FRAC:

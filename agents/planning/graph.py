@@ -115,7 +115,12 @@ def _scoring(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
         near_misses=proposed.near_misses,
         candidates_considered=proposed.considered,
         candidates_feasible=proposed.feasible,
-        provenance=Provenance(advisor=proposed.advisor, fallback_reason=proposed.fallback_reason, versions=_versions()),
+        provenance=Provenance(
+            advisor=proposed.advisor,
+            fallback_reason=proposed.fallback_reason,
+            versions=_versions(),
+            usage=proposed.usage,
+        ),
         warnings=(*job.warnings, *proposed.warnings, *(summary.warnings if summary else ())),
     )
     tell("scoring", "finished", f"{len(result.proposals)} proposals ready")

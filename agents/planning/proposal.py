@@ -5,13 +5,12 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from agents.advisors.protocol import Advisor, AdvisorChoice, AdvisorFailed, AdvisorInput, Candidate, Note, Pick
-from agents.advisors.rules import RulesAdvisor
-from agents.advisors.validate import problems_of
+from agents.advisors.ask import ask
+from agents.advisors.protocol import Advisor, AdvisorInput, Candidate, Note, Pick
 from agents.causes import CAUSE_PHRASE, NOT_LAYOUT
-from agents.findings import Diagnosis, NearMiss
+from agents.findings import Diagnosis, LlmUsage, NearMiss
 from agents.planning.citations import notes_for
 from agents.planning.job import Job
 from agents.planning.reference import Reference
@@ -19,7 +18,7 @@ from agents.planning.resolve import plan_text
 from agents.planning.scores import Scores, feasible, legal_space, score
 from agents.planning.shortlist import lever_views, shortlist
 from agents.planning.state import Knowledge
-from agents.wording import listed, quoted
+from agents.wording import listed
 from projector.legality import check, memory_rejection
 from projector.levers import levers_for
 from projector.specs.objective import Rejection, Slo
@@ -43,6 +42,7 @@ class Proposed(Record):
     feasible: int = Field(0, ge=0)
     advisor: Literal["rules", "llm"] = "rules"
     fallback_reason: str = ""
+    usage: LlmUsage | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -84,51 +84,22 @@ def propose(
         notes=notes,
         wanted=min(WANTED, len(found)),
     )
-    choice, name, reason = _choose(question, advisor, wanted_advisor)
+    asked = ask(question, advisor, wanted_advisor)
     by_id = {candidate.id: candidate for candidate in found}
     misses = _near_misses(scores, passing, job) if len(found) < WANTED else ()
     return Proposed(
-        candidates=tuple(by_id[pick.candidate] for pick in choice.picks),
-        picks=choice.picks,
+        candidates=tuple(by_id[pick.candidate] for pick in asked.choice.picks),
+        picks=asked.choice.picks,
         notes=notes,
         fewer_because=_fewer(len(found), len(batch), misses) if len(found) < WANTED else None,
         near_misses=misses,
         considered=len(batch),
         feasible=int(passing.sum()),
-        advisor=name,
-        fallback_reason=reason,
+        advisor=asked.advisor,
+        fallback_reason=asked.fallback_reason,
+        usage=asked.usage,
         warnings=(*space.notes, *_forbidden_levers(job, diagnosis)),
     )
-
-
-def _choose(
-    question: AdvisorInput, advisor: Advisor, wanted: Literal["auto", "rules", "llm"]
-) -> tuple[AdvisorChoice, Literal["rules", "llm"], str]:
-    """The advisor's valid answer; the rules' answer, with the reason, where it gives none after one more try.
-
-    The reason quotes nothing of what was refused.
-    """
-    rules = RulesAdvisor()
-    reason = ""
-    if wanted == "llm" and advisor.name != "llm":
-        reason = "the request asks for a language-model advisor and none is configured"
-    elif wanted != "rules" and advisor.name == "llm":
-        problems: tuple[str, ...] = ()
-        try:
-            for _ in range(2):
-                choice = advisor.choose(question, problems)
-                problems = problems_of(question, choice)
-                if not problems:
-                    return choice, "llm", ""
-            reason = f"the language model's answer was refused twice, at last for {len(problems)} problems"
-        except AdvisorFailed as error:
-            reason = f"the language model gave no answer: {quoted(error.message, 200)}"
-        except ValidationError as error:
-            reason = f"the language model's answer does not follow the schema in {error.error_count()} places"
-    choice = rules.choose(question)
-    broken = problems_of(question, choice)
-    assert not broken, f"the rules advisor broke its own rules: {broken}"  # noqa: S101 - our own mistake
-    return choice, "rules", reason
 
 
 def _forbidden_levers(job: Job, diagnosis: Diagnosis) -> tuple[str, ...]:

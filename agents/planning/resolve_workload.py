@@ -2,7 +2,7 @@
 
 from agents.planning.origins import Origins
 from agents.planning.signals import step_names
-from agents.planning.step_names import decoding_requests
+from agents.planning.step_names import decoding_requests, prompt_tokens
 from agents.request import PlanRequest
 from projector.errors import InvalidDescription
 from projector.specs.architecture import ModelArchitecture
@@ -38,8 +38,8 @@ def resolve_workload(
     tokens = summary.implied.shapes.tokens if summary is not None else None
     if phase == "training":
         return _training(stated, shared, tokens, architecture, current, source, devices, origins, request)
-    decoding = decoding_requests(step_names(summary)) if summary is not None else None
-    return _serving(stated, shared, decoding, current, source, devices, origins)
+    names = step_names(summary) if summary is not None else ()
+    return _serving(stated, shared, names, current, source, devices, origins)
 
 
 def _precision(stated: WorkloadSpec, summary: TraceSummary | None, origins: Origins) -> str:
@@ -131,7 +131,7 @@ def _with_accumulation(
 def _serving(
     stated: WorkloadSpec,
     shared: dict[str, str | None],
-    decoding: int | None,
+    names: tuple[str, ...],
     current: ParallelismPlan | None,
     source: str,
     devices: int,
@@ -139,14 +139,16 @@ def _serving(
 ) -> tuple[WorkloadSpec, ParallelismPlan | None]:
     input_len, output_len = stated.input_len, stated.output_len
     if input_len is None:
-        input_len = ASSUMED_INPUT_LEN
+        seen = prompt_tokens(names)
+        input_len = seen or ASSUMED_INPUT_LEN
+        reason = "mean length of the prompts the trace prefills" if seen else "no prompt length is stated or seen"
         matters = "longer prompts make prefill and KV cache the cost, and favour chunked prefill"
-        origins.assumed("workload.input_len", input_len, "no prompt length is stated or seen", matters)
+        origins.assumed("workload.input_len", input_len, reason, matters)
     if output_len is None:
         output_len = ASSUMED_OUTPUT_LEN
         matters = "longer answers make decode, so HBM bandwidth, the cost"
         origins.assumed("workload.output_len", output_len, "no answer length is stated or seen", matters)
-    concurrency = stated.concurrency or _assume_concurrency(decoding, current, devices, origins)
+    concurrency = stated.concurrency or _assume_concurrency(decoding_requests(names), current, devices, origins)
     if current is not None and source != "stated":
         seats = -(-concurrency // current.dp)
         current = current.model_copy(update={"max_num_seqs": seats})

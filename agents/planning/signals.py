@@ -10,7 +10,7 @@ from typing import Literal
 
 from agents.findings import Shares
 from agents.planning.match_model import match_trace
-from agents.planning.step_names import decode_only, decoding_requests
+from agents.planning.step_names import decode_only, decoding_requests, prefill_only
 from projector import catalog
 from projector.breakdown import Axis, MemoryBreakdown, OperatorKind, TimeBreakdown
 from projector.specs.hardware import HardwareProfile
@@ -27,6 +27,7 @@ SHARE_NAMES = tuple(TimeShares.model_fields)
 class Signals:
     """Shares of the window (0 to 1) and the facts that decide how to read them. None: nobody knows.
 
+    prefill_only: the recorded steps prefill prompts and decode nothing.
     pass_tokens: rows a matrix kernel sees; expert_rows: rows an expert sees on average.
     step_cover: share of the recorded window in marked steps, where the shares are of these steps only.
     """
@@ -45,6 +46,7 @@ class Signals:
     small_message_frac: float = 0.0
     stages: int | None = None
     phase: Phase | None = None
+    prefill_only: bool = False
     pass_tokens: int | None = None
     expert_rows: float | None = None
     dtype: Dtype | None = None
@@ -80,6 +82,7 @@ def signals_of_trace(summary: TraceSummary) -> Signals:
         small_message_frac=_small_message_frac(summary.collectives),
         stages=implied.pp.value if implied.pp else None,
         phase=implied.phase.value if implied.phase else None,
+        prefill_only=prefill_only(step_names(summary)),
         pass_tokens=_pass_tokens(summary),
         expert_rows=_expert_rows(summary),
         dtype=implied.dtype.value if implied.dtype else None,

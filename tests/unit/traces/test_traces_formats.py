@@ -74,7 +74,14 @@ SAMPLES = {
 }
 
 
-@pytest.mark.parametrize(("name", "data"), [(name, data) for name, all_data in SAMPLES.items() for data in all_data])
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        pytest.param(name, data, id=f"{name}-{index}")
+        for name, all_data in SAMPLES.items()
+        for index, data in enumerate(all_data)
+    ],
+)
 def test_exactly_one_reader_claims_each_sample(name: str, data: bytes) -> None:
     content = Content("sample", data)
     assert [reader.name for reader in all_readers() if reader.claims(content)] == [name]
