@@ -29,6 +29,12 @@ class Facts:
         counts.update(self.trace.framework_ops)
         return counts
 
+    @property
+    def kernels_are_opcodes(self) -> bool:
+        """Whether device events bear HLO opcodes as names: on a TPU a matrix product is called convolution."""
+        stated = self.trace.stated_kind
+        return stated is not None and bool((stated >= 0).any())
+
     @cached_property
     def annotations(self) -> Mapping[str, int]:
         """Annotations on the host by name, or those on the device where the host has none."""

@@ -29,7 +29,7 @@ _NORM: Final = any_case(r"rms_?norm|layer_?norm|\bln_fwd|aten::rsqrt|rsqrt_kerne
 _EMBEDDING: Final = any_case(r"^aten::embedding$|^EmbeddingBackward|indexselectlargeindex|/\w*embed(?:der|ding)?s?/")
 _MOE: Final = any_case(r"moe|expert|m_grouped|topk_(?:softmax|sigmoid)|\bep::(?:inter|intra)node|deep_ep")
 _CONVOLUTION: Final = any_case(
-    r"conv(?:olution|_fwd|_bwd|[123]d)|cudnn_batch_norm|batch_norm|winograd|igemm_|dgrad_engine|max_pool"
+    r"conv(?:olution|_general|_fwd|_bwd|[123]d)|cudnn_batch_norm|batch_norm|winograd|igemm_|dgrad_engine|max_pool"
 )
 _RECOMMENDER: Final = any_case(r"fbgemm|split_embedding|All2All_Pooled|embedding_bag|torchrec|pooled_emb")
 _MATMUL: Final = any_case(r"^aten::(?:mm|addmm|linear|bmm)$|gemm|cijk_|nvjet")
@@ -102,7 +102,8 @@ def transformer_lm(facts: Facts) -> Inferred[bool] | None:
             ("experts", _MOE),
         )
     }
-    convolution = sum(matching(table, _CONVOLUTION) for table in tables)
+    named = (facts.operators,) if facts.kernels_are_opcodes else tables
+    convolution = sum(matching(table, _CONVOLUTION) for table in named)
     recommender = sum(matching(table, _RECOMMENDER) for table in tables)
     if recommender >= _FEW:
         return Inferred(value=False, confidence=0.9, basis=f"{recommender:,} operators of sharded embedding tables")

@@ -42,6 +42,7 @@ def summarise(traces: Sequence[Trace], *, evidence: Evidence = "provenance") -> 
     table = merged(part.table for part in parts)
     implied, mesh = imply([part.facts for part in parts])
     profiles = [trace.profile for trace in traces if trace.profile is not None]
+    ops = op_table(profiles)
     return TraceSummary(
         format=traces[0].format,
         files=tuple(dict.fromkeys(trace.file for trace in traces)),
@@ -51,12 +52,12 @@ def summarise(traces: Sequence[Trace], *, evidence: Evidence = "provenance") -> 
         top_kernels=table.top_kernels(_TOP_KERNELS),
         collectives=_collectives(parts, mesh),
         classification=table.classification(),
-        op_table=op_table(profiles)[:_TOP_OPS],
+        op_table=ops[:_TOP_OPS],
         kpis=kpis(profiles),
         launch_bound_frac=_launch_bound(parts),
         implied=implied,
         event_counts=_event_counts(traces),
-        warnings=_warnings(parts),
+        warnings=_warnings(parts) + _ops_left_out(len(ops)),
         **{name: sum(getattr(rank, name) for rank in ranks) for name in _SHARES},
     )
 
@@ -165,6 +166,12 @@ def _event_counts(traces: Sequence[Trace]) -> dict[str, int]:
     for trace in {(trace.file, id(trace.event_counts)): trace for trace in traces}.values():
         counts.update(trace.event_counts)
     return dict(sorted(counts.items()))
+
+
+def _ops_left_out(count: int) -> tuple[str, ...]:
+    if count <= _TOP_OPS:
+        return ()
+    return (f"the op table lists {_TOP_OPS} of {count:,} operators, identified ones first, by time",)
 
 
 def _warnings(parts: Sequence[RankParts]) -> tuple[str, ...]:

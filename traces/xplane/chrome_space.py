@@ -7,7 +7,7 @@ preferred.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -18,12 +18,11 @@ from projector.errors import CorruptTrace, TraceTooLarge
 from traces.content import Content, Limits
 from traces.trace import ABSENT, Ints
 from traces.xplane.decode import EVENT_INTS, EVENT_TEXTS
-from traces.xplane.space import NO_TEXT, Kind, Line, Plane, Space, StatValue, Texts
+from traces.xplane.space import LATEST_PS, LONGEST_PS, NO_TEXT, Kind, Line, Plane, Space, StatValue, Texts
 
 VIEWER_LIMIT_EVENTS: Final = 1_000_000
 
 _PS_PER_US: Final = 10**6
-_PS_PER_DAY: Final = 86_400 * 10**12
 _KIND_TEXTS: Final = ("hlo_category", "tf_op", "long_name")
 _KIND_NUMBERS: Final = ("bytes_accessed", "model_flops", "flops", "program_id")
 _Scalar = str | int | float | None
@@ -135,7 +134,7 @@ def _line(
         ints={name: _ints(all_args, name) for name in EVENT_INTS if any(name in args for args in all_args)},
         texts={name: _texts(all_args, name) for name in EVENT_TEXTS if any(name in args for args in all_args)},
     )
-    wrong = (begin == NO_TIME) | (duration < 0) | (duration > _PS_PER_DAY)
+    wrong = (begin < -LATEST_PS) | (begin > LATEST_PS) | (duration < 0) | (duration > LONGEST_PS)
     if not wrong.any():
         return line
     on = f"line {thread.name[:60]!r} of {plane[:60]!r}"
@@ -195,5 +194,5 @@ def exact_ps(text: bytes) -> int:
     try:
         number = Decimal(text.decode("ascii").strip('" ')) * _PS_PER_US
         return int(number.to_integral_value()) if number.is_finite() and abs(number) < 2**62 else NO_TIME
-    except (InvalidOperation, UnicodeDecodeError):
+    except (ArithmeticError, UnicodeDecodeError):
         return NO_TIME

@@ -1,9 +1,11 @@
 """A profile to Traces: one for each device with events, or one for each virtual device of the CPU backend."""
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from projector.errors import EmptyTrace
-from traces.trace import ABSENT, Trace
+from traces.trace import ABSENT, Metadata, Trace
 from traces.xplane.gpu import gpu_rows
 from traces.xplane.host import cpu_devices, cpu_operators, launch_calls, step_marks
 from traces.xplane.metadata import metadata_of
@@ -23,19 +25,48 @@ _LABELS: dict[Role, str] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class _Common:
+    """What all traces of a profile share."""
+
+    space: Space
+    metadata: Metadata
+    counts: Mapping[str, int]
+    warnings: tuple[str, ...]
+
+    def trace(
+        self,
+        rows: Rows,
+        *,
+        rank: int | None = None,
+        warnings: tuple[str, ...] = (),
+        profile: DeviceProfile | None = None,
+        framework_ops: Mapping[str, int] | None = None,
+    ) -> Trace:
+        """The rows of one device as a Trace."""
+        return rows.trace(
+            format=self.space.producer,
+            file=self.space.file,
+            metadata=replace(self.metadata, rank=rank),
+            counts=self.counts,
+            warnings=self.warnings + warnings,
+            profile=profile,
+            framework_ops=framework_ops or {},
+        )
+
+
 def traces_of(space: Space) -> tuple[Trace, ...]:
     """Traces of a profile, by device. `EmptyTrace` where neither a device nor the CPU backend ran an operator."""
     host = next((plane for plane in space.planes if role_of(plane) == "cpu"), None)
-    counts, warnings = _counts(space), space.warnings + _skipped(space)
+    common = _Common(space, metadata_of(space), _counts(space), space.warnings + _skipped(space))
     devices = [
         trace
         for plane in space.planes
-        if role_of(plane) in ("tpu", "gpu")
-        and (trace := _device_trace(space, plane, host, counts, warnings)) is not None
+        if role_of(plane) in ("tpu", "gpu") and (trace := _device_trace(common, plane, host)) is not None
     ]
     if devices:
         return tuple(devices)
-    found = _cpu_traces(space, host, counts, warnings) if host is not None else ()
+    found = _cpu_traces(common, host) if host is not None else ()
     if not found:
         raise EmptyTrace(
             f"{space.file} holds no operator of a device and none of the CPU backend",
@@ -44,55 +75,33 @@ def traces_of(space: Space) -> tuple[Trace, ...]:
     return found
 
 
-def _device_trace(
-    space: Space, plane: Plane, host: Plane | None, counts: dict[str, int], warnings: tuple[str, ...]
-) -> Trace | None:
+def _device_trace(common: _Common, plane: Plane, host: Plane | None) -> Trace | None:
+    """The trace of one device, with the calls of the host that launched its work where the profile joins them."""
     rows = Rows()
-    told: tuple[str, ...] = ()
-    profile: DeviceProfile
-    operators: Counter[str]
     if role_of(plane) == "tpu":
-        tpu = tpu_rows(plane, space.data, rows)
+        tpu = tpu_rows(plane, common.space.data, rows)
         if tpu is None:
             return None
-        profile, operators, told = tpu
-    else:
-        gpu = gpu_rows(plane, rows)
-        if gpu is None:
-            return None
-        profile, operators = gpu
-        if host is not None:
-            launch_calls(host, rows, rows.correlations())
-            step_marks(host, rows)
-    return rows.trace(
-        format=space.producer,
-        file=space.file,
-        metadata=metadata_of(space, None),
-        counts=counts,
-        warnings=warnings + told,
-        profile=profile,
-        framework_ops=operators,
-    )
+        profile, operators, warnings = tpu
+        return common.trace(rows, warnings=warnings, profile=profile, framework_ops=operators)
+    gpu = gpu_rows(plane, rows)
+    if gpu is None:
+        return None
+    profile, operators = gpu
+    if host is not None:
+        launch_calls(host, rows, rows.correlations())
+        step_marks(host, rows)
+    return common.trace(rows, profile=profile, framework_ops=operators)
 
 
-def _cpu_traces(space: Space, host: Plane, counts: dict[str, int], warnings: tuple[str, ...]) -> tuple[Trace, ...]:
+def _cpu_traces(common: _Common, host: Plane) -> tuple[Trace, ...]:
+    """One trace for each virtual device, the rank being its ordinal."""
     found = []
     for ordinal in cpu_devices(host):
         rows = Rows()
-        if not cpu_operators(host, rows, ordinal):
-            continue
+        cpu_operators(host, rows, ordinal)
         step_marks(host, rows)
-        found.append(
-            rows.trace(
-                format=space.producer,
-                file=space.file,
-                metadata=metadata_of(space, None if ordinal == ABSENT else ordinal),
-                counts=counts,
-                warnings=warnings,
-                profile=None,
-                framework_ops={},
-            )
-        )
+        found.append(common.trace(rows, rank=None if ordinal == ABSENT else ordinal))
     return tuple(found)
 
 

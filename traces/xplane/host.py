@@ -4,16 +4,15 @@ from typing import Final
 
 import numpy as np
 
-from traces.trace import ABSENT, Category, Ints
+from traces.trace import ABSENT, Category, Ints, Mask
 from traces.xplane.rows import Rows
 from traces.xplane.space import NO_TEXT, Line, Plane, Texts
 
 JAX_STEP_PREFIX: Final = "JAX step "
 
 
-def step_marks(host: Plane, rows: Rows) -> int:
-    """Add what the program marked with StepTraceAnnotation, as "JAX step <name> <number>"; how many there are."""
-    added = 0
+def step_marks(host: Plane, rows: Rows) -> None:
+    """Add what the program marked with StepTraceAnnotation, as "JAX step <name> <number>"."""
     for thread, line in enumerate(host.lines):
         numbers = line.ints.get("step_num")
         if numbers is None:
@@ -24,8 +23,6 @@ def step_marks(host: Plane, rows: Rows) -> int:
             for kind, number in zip(line.kind[marked].tolist(), numbers[marked].tolist(), strict=True)
         ]
         _add(rows, line.take(marked), rows.name_ids(names), Category.ANNOTATION, thread)
-        added += len(marked)
-    return added
 
 
 def launch_calls(host: Plane, rows: Rows, correlations: Ints) -> None:
@@ -47,22 +44,19 @@ def cpu_devices(host: Plane) -> list[int]:
     return sorted(found)
 
 
-def cpu_operators(host: Plane, rows: Rows, device: int) -> int:
-    """Add the HLO operators of one virtual device; how many there are."""
+def cpu_operators(host: Plane, rows: Rows, device: int) -> None:
+    """Add the HLO operators of one virtual device."""
     titles = rows.name_ids([kind.title for kind in host.kinds])
-    added = 0
     for thread, line in enumerate(host.lines):
         ordinals = line.ints.get("device_ordinal", np.full(len(line), ABSENT))
         mine = line.where(_is_operator(line) & (ordinals == device))
         _add(rows, mine, titles[mine.kind], Category.CPU_OP, thread)
-        added += len(mine)
-    return added
 
 
-def _is_operator(line: Line) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def _is_operator(line: Line) -> Mask:
     texts = line.texts.get("hlo_op", Texts(np.full(len(line), NO_TEXT), ()))
-    is_operator: np.ndarray[tuple[int], np.dtype[np.bool_]] = (texts.ids != NO_TEXT) & (line.duration_ps > 0)
-    return is_operator
+    ran: Mask = (texts.ids != NO_TEXT) & (line.duration_ps > 0)
+    return ran
 
 
 def _add(

@@ -18,12 +18,11 @@ _MOST_DEVICES: Final = 1 << 24
 _JAX_PROGRAMS: Final = ("jit_", "pjit_", "pmap_")
 
 
-def metadata_of(space: Space, rank: int | None) -> Metadata:
-    """Metadata of one rank of a profile; whatever is missing stays unknown."""
+def metadata_of(space: Space) -> Metadata:
+    """Metadata of a profile, without a rank; whatever is missing stays unknown."""
     assigned = max((size for plane in space.planes for size in _assignments(plane, space.data)), default=0)
     return Metadata(
         devices=tuple(_device(plane) for plane in space.planes if role_of(plane) in ("tpu", "gpu")),
-        rank=rank,
         world_size=assigned or None,
         world_size_basis="device assignment of the largest program in the profile",
         devices_basis="stats of the device plane",

@@ -8,7 +8,7 @@ import numpy as np
 
 from projector.units import GIGA, TERA
 from traces.trace import ABSENT
-from traces.xplane.space import Line, Plane
+from traces.xplane.space import LATEST_PS, LONGEST_PS, Line, Plane
 
 Role = Literal["tpu", "sparse_core", "gpu", "cpu", "metadata", "other"]
 
@@ -104,4 +104,6 @@ def on_one_clock(plane: Plane, *names: str) -> dict[str, Line]:
 
 def _states_device_time(line: Line) -> bool:
     none = np.full(len(line), ABSENT)
-    return all(bool((line.ints.get(stat, none) >= 0).all()) for stat in ("device_offset_ps", "device_duration_ps"))
+    offset, duration = (line.ints.get(stat, none) for stat in ("device_offset_ps", "device_duration_ps"))
+    usable = (offset >= 0) & (offset <= LATEST_PS) & (duration >= 0) & (duration <= LONGEST_PS)
+    return bool(usable.all())

@@ -68,7 +68,7 @@ def op_of(kind: Kind, data: bytes | bytearray) -> Op:
         name=name,
         long_name=kind.name,
         category=known_category(category, name),
-        program=kind.count("program_id") or 0,
+        program=kind.identity("program_id"),
         framework_op=kind.text("tf_op"),
         op_class=op_class(category, name, cost is not None and cost.flop > 0),
         cost=cost,

@@ -11,6 +11,11 @@ import numpy as np
 
 from traces.trace import Ints, Mask
 
+LONGEST_PS = 86_400 * 10**12
+"""A day; nothing a profile records lasts longer."""
+LATEST_PS = 30 * LONGEST_PS
+"""No event of a profile begins later, or so long before its origin."""
+
 NO_TEXT = -1
 """Marks an event without the text asked for."""
 
@@ -44,9 +49,14 @@ class Kind:
         return value if isinstance(value, str) else ""
 
     def count(self, stat: str) -> int | None:
-        """A stat that is a number of something; None where it is absent or negative."""
+        """A stat that is a number of something; None where it is absent, negative or no whole number."""
         value = self.stats.get(stat)
-        return int(value) if isinstance(value, (int, float)) and value >= 0 else None
+        return value if isinstance(value, int) and value >= 0 else None
+
+    def identity(self, stat: str) -> int:
+        """A stat that tells things apart; 0 where it is absent."""
+        value = self.stats.get(stat)
+        return value if isinstance(value, int) else 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -180,7 +180,7 @@ def test_the_device_s_own_clock_is_used_where_all_events_state_it() -> None:
     line.event(kind, 0, 33 * NS, device_offset_ps=500 * NS, device_duration_ps=30 * NS)
     line.event(kind, 40 * NS, 33 * NS, device_offset_ps=530 * NS, device_duration_ps=30 * NS)
     assert shares(summary(plane))[:2] == (60, 60)
-    line.event(kind, 80 * NS, 20 * NS)
+    line.event(kind, 80 * NS, 20 * NS, device_offset_ps=2**62, device_duration_ps=1)
     assert shares(summary(plane))[:2] == (100, 86)
 
 
@@ -212,6 +212,38 @@ def test_framework_operators_tell_the_kind_of_job() -> None:
     assert found.implied.is_transformer_lm is not None
     assert found.implied.is_transformer_lm.value
     assert found.op_table[0].framework_op.startswith("jit(step)/")
+
+
+def test_a_matrix_product_called_convolution_makes_no_vision_model() -> None:
+    plane = tpu_plane(0)
+    line = plane.line("XLA Ops")
+    for index in range(6):
+        scope = "jit(step)/decoder/self_attention/rope" if index % 2 else "jit(step)/decoder/token_embedder/take"
+        kind = plane.kind(
+            f"%convolution.{index}", f"convolution.{index}", hlo_category="convolution fusion", tf_op=scope
+        )
+        line.event(kind, index * 10 * NS, 10 * NS)
+    found = summary(plane)
+    assert [one.kind for one in found.kernel_classes] == ["gemm"]
+    assert found.implied.is_transformer_lm is not None
+    assert found.implied.is_transformer_lm.value
+
+
+def test_operators_of_two_programs_are_two_rows() -> None:
+    plane = tpu_plane(0)
+    line = plane.line("XLA Ops")
+    for index, program in enumerate((-5, -6)):
+        kind = plane.kind("%fusion.1", "fusion.1", hlo_category="loop fusion", program_id=program)
+        line.event(kind, index * 10 * NS, 10 * NS)
+    assert [row.count for row in summary(plane).op_table] == [1, 1]
+
+
+def test_a_long_op_table_says_how_much_it_leaves_out() -> None:
+    plane = tpu_plane(0)
+    op_line(plane, *((f"fusion.{index}", "loop fusion", index, index + 1) for index in range(501)))
+    found = summary(plane)
+    assert len(found.op_table) == 500
+    assert "the op table lists 500 of 501 operators, identified ones first, by time" in found.warnings
 
 
 def test_markup_in_a_name_stays_text(tmp_path: Path) -> None:
