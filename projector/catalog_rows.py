@@ -8,7 +8,7 @@ from typing import Literal
 
 from projector.catalog import architectures, chips
 from projector.specs.architecture import ModelArchitecture
-from projector.specs.hardware import Calibration, ChipKind, FabricKind, Figure, HardwareProfile
+from projector.specs.hardware import Calibration, ChipKind, FabricKind, HardwareProfile
 from projector.specs.record import Record
 
 __all__ = ["ChipRow", "CountRow", "EfficiencyRow", "FigureRow", "ModelRow", "chip_rows", "model_rows"]
@@ -108,8 +108,8 @@ def model_rows() -> tuple[ModelRow, ...]:
 
 
 def _chip_row(profile: HardwareProfile) -> ChipRow:
-    figures = dict(_figures(profile))
-    stated = {path: figure for path, (figure, _) in figures.items() if figure is not None}
+    figures = profile.figures()
+    stated = {path: figure for path, figure in figures.items() if figure is not None}
     return ChipRow(
         id=profile.id,
         vendor=profile.vendor,
@@ -119,9 +119,7 @@ def _chip_row(profile: HardwareProfile) -> ChipRow:
         fabric=profile.intra.kind,
         fabric_name=profile.intra.name,
         network_name=profile.inter.name,
-        figures=tuple(
-            FigureRow(path=path, unit=figures[path][1], **figure.model_dump()) for path, figure in stated.items()
-        ),
+        figures=tuple(FigureRow(path=path, unit=_unit(path), **figure.model_dump()) for path, figure in stated.items()),
         counts=tuple(_counts(profile)),
         calibration=tuple(_efficiencies(profile.calibration)),
         calibration_source=profile.calibration.source,
@@ -131,18 +129,15 @@ def _chip_row(profile: HardwareProfile) -> ChipRow:
     )
 
 
-def _figures(profile: HardwareProfile) -> Iterator[tuple[str, tuple[Figure | None, str]]]:
-    """(path, (figure or None, unit)) of everything a datasheet could say."""
-    for dtype, figure in profile.peak_flop_per_s.items():
-        yield f"peak_flop_per_s.{dtype}", (figure, "FLOP/s")
-    yield "hbm_bytes", (profile.hbm_bytes, "bytes")
-    yield "hbm_bytes_per_s", (profile.hbm_bytes_per_s, "bytes/s")
-    yield "intra.bytes_per_s_one_way", (profile.intra.bytes_per_s_one_way, "bytes/s one way")
-    if profile.intra.bridge_bytes_per_s_one_way is not None:
-        yield "intra.bridge_bytes_per_s_one_way", (profile.intra.bridge_bytes_per_s_one_way, "bytes/s one way")
-    yield "inter.bytes_per_s_one_way", (profile.inter.bytes_per_s_one_way, "bytes/s one way")
-    yield "price_usd_per_chip_hour", (profile.price_usd_per_chip_hour, "USD a chip and hour")
-    yield "tdp_w", (profile.tdp_w, "W")
+def _unit(path: str) -> str:
+    units = {
+        "peak_flop_per_s": "FLOP/s",
+        "hbm_bytes": "bytes",
+        "hbm_bytes_per_s": "bytes/s",
+        "price_usd_per_chip_hour": "USD a chip and hour",
+        "tdp_w": "W",
+    }
+    return "bytes/s one way" if path.endswith("one_way") else units[path.split(".")[0]]
 
 
 def _counts(profile: HardwareProfile) -> Iterator[CountRow]:

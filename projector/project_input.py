@@ -17,6 +17,9 @@ from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import CURRENT, Software
 from projector.specs.workload import WorkloadSpec
 
+# figures no time or memory depends on
+NO_COST = frozenset({"price_usd_per_chip_hour", "tdp_w"})
+
 
 def check(batch: PlanBatch, workload: WorkloadSpec, cluster: ClusterSpec, hardware: HardwareProfile) -> None:
     """InvalidDescription when plans, workload, cluster and chip contradict each other or the model covers them not."""
@@ -72,7 +75,7 @@ def assumptions(
     batch: PlanBatch, model: ModelArchitecture, cluster: ClusterSpec, hardware: HardwareProfile, software: Software
 ) -> tuple[Assumption, ...]:
     """What a projection takes for granted beyond its description, one sentence each."""
-    found = list(_cluster_assumptions(cluster, hardware))
+    found = [*_cluster_assumptions(cluster, hardware), *_unread_figures(model, hardware)]
     if model.is_moe:
         found.append(Assumption("the router spreads tokens evenly over experts and drops none"))
     if model.mtp_layers:
@@ -94,6 +97,20 @@ def _cluster_assumptions(cluster: ClusterSpec, hardware: HardwareProfile) -> lis
     if slices != cluster.slices:
         largest = hardware.intra.max_domain_chips
         found.append(Assumption(f"{cluster.chips} chips pass the largest slice of {largest}: {slices} slices over DCN"))
+    return found
+
+
+def _unread_figures(model: ModelArchitecture, hardware: HardwareProfile) -> list[Assumption]:
+    """What the descriptions say of themselves: numbers somebody recalled, efficiencies nobody measured."""
+    found = []
+    if model.unverified:
+        found.append(Assumption(f"the sizes of {model.name} were recalled, not re-read"))
+    recalled = [path for path, figure in hardware.figures().items() if figure is not None and figure.unverified]
+    if set(recalled) - NO_COST:
+        listed = ", ".join(path for path in recalled if path not in NO_COST)
+        found.append(Assumption(f"figures of {hardware.id} that were recalled, not re-read: {listed}"))
+    if "gemm_efficiency_frac" in hardware.calibration.assumed:
+        found.append(Assumption(f"the efficiencies of {hardware.id} are assumed: nothing was measured on it"))
     return found
 
 

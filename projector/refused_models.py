@@ -95,6 +95,7 @@ def refused_models() -> tuple[RefusedModel, ...]:
 def refused_model(name: str) -> RefusedModel | None:
     """The refused model of this name or hub id, in any case; None where the name is none of theirs."""
     wanted = normalise(name)
-    return next(
-        (model for model in refused_models() if wanted in (normalise(model.name), normalise(model.hf_id or ""))), None
-    )
+    for model in refused_models():
+        if wanted in {normalise(known) for known in (model.name, model.hf_id) if known is not None}:
+            return model
+    return None

@@ -84,7 +84,8 @@ def _fabric_bytes_per_s(groups: Mapping[GroupName, Group], hardware: HardwarePro
 def _switch_tier(group: Group, rate: float, cluster: ClusterSpec, hardware: HardwareProfile) -> InnerTier:
     """Ranks of the group inside one domain: the largest divisor of its size that fits beside its stride.
 
-    On a fully connected mesh each pair has its own link, so a group uses (i - 1) / (domain - 1) of a chip's rate.
+    On a fully connected mesh each pair of chips has its own link, so a group on c of the domain's chips uses
+    (c - 1) / (domain - 1) of a chip's rate; inside one chip, for want of a figure, the chip's whole rate.
     A bridge joins neighbouring chips two by two: groups of two neighbours use it in place of the fabric.
     """
     intra, devices = hardware.intra, hardware.devices_per_chip
@@ -92,7 +93,8 @@ def _switch_tier(group: Group, rate: float, cluster: ClusterSpec, hardware: Hard
     inner = largest_divisor_at_most(group.size, domain_devices / group.stride)
     rates = np.full_like(inner, rate / devices)
     if intra.kind == "mesh":
-        rates = rates * np.maximum(inner - 1, 1.0) / max(intra.max_domain_chips * devices - 1, 1)
+        chips = np.maximum(inner * np.minimum(group.stride, devices) / devices, 1.0)
+        rates = np.where(chips > 1, rates * (chips - 1) / max(intra.max_domain_chips - 1, 1), rate)
     if intra.bridge_bytes_per_s_one_way is not None:
         neighbours = (group.stride == 1) & (group.size == 2)
         rates = np.where(neighbours, intra.bridge_bytes_per_s_one_way.value / devices, rates)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from projector.graph.columns import Column, switched
-from projector.graph.gemm import gemm, quantise, tensor_parallel_entry, tensor_parallel_exit
+from projector.graph.gemm import gemm, quantise, tensor_parallel_exit
 from projector.graph.operator import Operator, Place
 from projector.graph.pointwise import norm, residual
 from projector.graph.projections import latent_projections, qkv_projection
@@ -21,8 +21,6 @@ def attention_block(scope: Scope) -> Iterator[Operator]:
     """
     model = scope.model
     yield norm(scope, "attention_norm", "layer")
-    yield from tensor_parallel_entry(scope, "attention_gather", "layer")
-    yield from quantise(scope, "qkv_cast", "layer", scope.tokens * model.hidden_size)
     yield from latent_projections(scope) if model.is_mla else qkv_projection(scope)
     yield from _rotary(scope)
     for number, work in enumerate(scope.attention):
@@ -84,8 +82,8 @@ def _core_of(scope: Scope, work: AttentionWork, name: str, place: Place, pairs: 
     with its mask, read 2; they keep 5 bytes a score (2 without dropout).
     Left out: the imbalance of ring attention (zig-zag splits are assumed under cp), ALiBi's slower kernels.
     """
-    score_width, value_width, cached_width = _widths(scope, work)
-    stored = work.queries * (score_width + value_width) * scope.act_bytes + keys * cached_width * work.kv_bytes
+    score_width, value_width, key_bytes = _widths(scope, work)
+    stored = work.queries * (score_width + value_width) * scope.act_bytes + keys * key_bytes
     qkv = work.queries * (scope.q_width + scope.k_width + scope.v_width) * scope.act_bytes
     flop = 2 * pairs * (score_width + value_width)
     unfused = scope.software.attention == "unfused"
@@ -113,9 +111,13 @@ def _core_of(scope: Scope, work: AttentionWork, name: str, place: Place, pairs: 
 
 
 def _widths(scope: Scope, work: AttentionWork) -> tuple[Column, Column, Column]:
-    """(features a score multiplies, features a value adds, elements read back a cached token) on one TP rank."""
+    """(features a score multiplies, features a value adds, bytes read a key and value) on one TP rank.
+
+    Expanded latents are read at the width of activations, everything else as it is cached.
+    """
     model = scope.model
     if model.is_mla and work.absorbed:
         latent = float(model.kv_lora_rank + model.qk_rope_head_dim)
-        return scope.heads * latent, scope.heads * model.kv_lora_rank, scope.one * latent
-    return scope.q_width, scope.out_width, scope.k_width + scope.v_width
+        return scope.heads * latent, scope.heads * model.kv_lora_rank, latent * work.kv_bytes
+    element = scope.act_bytes if model.is_mla else work.kv_bytes
+    return scope.q_width, scope.out_width, (scope.k_width + scope.v_width) * element

@@ -24,14 +24,20 @@ def mlp_end(scope: Scope, name: str, place: Place) -> Iterator[Operator]:
 
 
 def dense_mlp(scope: Scope) -> Iterator[Operator]:
-    """Forward operators of the dense MLP; its width is really divided by tp."""
-    yield from tensor_parallel_entry(scope, "mlp_gather", "dense_layer")
-    yield from mlp_gemms(scope, "mlp", "dense_layer", scope.model.intermediate_size / scope.tp)
+    """Forward operators of the dense MLP; its width is really divided by tp.
+
+    In a parallel block attention has gathered and keeps the same input.
+    """
+    shared = scope.model.parallel_block
+    if not shared:
+        yield from tensor_parallel_entry(scope, "mlp_gather", "dense_layer")
+    kept = scope.zero if shared else scope.edge_tokens
+    yield from mlp_gemms(scope, "mlp", "dense_layer", scope.model.intermediate_size / scope.tp, kept)
     yield from tensor_parallel_exit(scope, "mlp_reduce", "dense_layer")
     yield from mlp_end(scope, "mlp", "dense_layer")
 
 
-def mlp_gemms(scope: Scope, name: str, place: Place, width: Column) -> Iterator[Operator]:
+def mlp_gemms(scope: Scope, name: str, place: Place, width: Column, input_tokens_kept: Column) -> Iterator[Operator]:
     """up (and gate) -> activation -> down, `width` features on this device.
 
     Bytes kept a token (Korthikanti et al. 2022): input 2h, activation input 2 width (4 with a gate), down input
@@ -46,7 +52,7 @@ def mlp_gemms(scope: Scope, name: str, place: Place, width: Column) -> Iterator[
         place,
         inner=scope.one * model.hidden_size,
         outer=up_widths * width,
-        input_tokens_kept=scope.edge_tokens,
+        input_tokens_kept=input_tokens_kept,
     )
     yield activation(scope, f"{name}_activation", place, tokens * width)
     yield from quantise(scope, f"{name}_down_cast", place, tokens * width)
@@ -67,6 +73,6 @@ def shared_experts(scope: Scope) -> Iterator[Operator]:
         return
     yield from tensor_parallel_entry(scope, "shared_gather", "moe_layer")
     width = model.shared_experts * model.moe_intermediate_size / scope.tp
-    for operator in mlp_gemms(scope, "shared_expert", "moe_layer", width):
+    for operator in mlp_gemms(scope, "shared_expert", "moe_layer", width, scope.edge_tokens):
         yield replace(operator, kind="moe") if operator.kind == "gemm" else operator
     yield from tensor_parallel_exit(scope, "shared_reduce", "moe_layer")

@@ -19,6 +19,7 @@ class AttentionWork:
     full_keys, window_keys      tokens whose keys and values are read from memory, likewise
     kv_bytes                    bytes of one stored key or value element
     absorbed                    latent attention computes on the cached latents themselves (decoding)
+    expanded_again              cached tokens whose latents are expanded to keys and values once more
     """
 
     queries: Column
@@ -28,6 +29,7 @@ class AttentionWork:
     window_keys: Column
     kv_bytes: Column
     absorbed: bool = False
+    expanded_again: Column | float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,14 @@ class Scope:
     def edge_tokens(self) -> Column:
         """Rows a norm or residual works on: tokens, over tp with sequence parallelism."""
         return np.where(self.sp, self.tokens / self.tp, self.tokens)
+
+    @property
+    def expanded_tokens(self) -> Column:
+        """Rows whose latents become keys and values: the pass's own, and cached ones that are expanded again."""
+        rows = self.tokens
+        for work in self.attention:
+            rows = rows + work.expanded_again
+        return rows
 
     @property
     def heads(self) -> Column:

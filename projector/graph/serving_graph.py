@@ -76,9 +76,13 @@ def serving_scope(
 
 
 def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column) -> AttentionWork:
-    """Every request reads its whole context (or window, or half a chunk) once: memory-bound."""
-    seen = (model.sliding_window or np.inf) * (0.5 if model.chunked_window else 1.0)
-    window = np.minimum(work.context, seen)
+    """Every request reads its whole context (or window) once: memory-bound.
+
+    With fixed chunks a token sees half of one in the mean, and all of its context in the first.
+    """
+    limit = float(model.sliding_window or np.inf)
+    seen = np.where(work.context > limit, limit / 2, work.context) if model.chunked_window else work.context
+    window = np.minimum(seen, limit)
     return AttentionWork(
         queries=work.decoding,
         full_pairs=work.decoding * work.context,
@@ -102,4 +106,5 @@ def _prefill_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Colum
         full_keys=work.prompts * keys,
         window_keys=work.prompts * window,
         kv_bytes=kv_bytes,
+        expanded_again=work.prompts * (keys - work.chunk),
     )

@@ -21,7 +21,7 @@ class Windows:
 
 
 def kv_heads(config: Config, family: Family, model_type: str, heads: int) -> int:
-    """Key and value heads. Falcon and MPT say it in their own ways."""
+    """Key and value heads; Falcon says them in its own way."""
     if model_type == "falcon":
         return _falcon_kv_heads(config, heads)
     value = optional_count(config, "num_key_value_heads")

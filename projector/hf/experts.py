@@ -14,6 +14,8 @@ def experts(config: Config, width: int, layers: int) -> dict[str, int]:
     if not number or not chosen:
         raise missing("num_local_experts and num_experts_per_tok")
     width = optional_count(config, "moe_intermediate_size") or width
+    if not width:
+        raise missing("moe_intermediate_size")
     return {
         "experts": number,
         "experts_per_token": chosen,

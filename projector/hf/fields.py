@@ -31,10 +31,12 @@ def optional_count(config: Config, key: str) -> int | None:
 
 
 def count(config: Config, key: str) -> int:
-    """A whole number that has to be there."""
+    """A whole number from 1 on that has to be there."""
     value = optional_count(config, key)
     if value is None:
         raise missing(key)
+    if value == 0:
+        raise InvalidDescription(f"config key {key} is 0")
     return value
 
 

@@ -31,13 +31,13 @@ class Setting:
     @property
     def model(self) -> ModelArchitecture:
         """The architecture, for rules that declared they need one."""
-        assert self.architecture is not None  # noqa: S101 - a rule with needs_model is skipped without one
+        assert self.architecture is not None
         return self.architecture
 
     @property
     def chip(self) -> HardwareProfile:
         """The hardware, for rules that declared they need it."""
-        assert self.hardware is not None  # noqa: S101 - a rule with needs_chip is skipped without one
+        assert self.hardware is not None
         return self.hardware
 
     @property

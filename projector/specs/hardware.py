@@ -98,3 +98,18 @@ class HardwareProfile(Record):
     )
     calibration: Calibration
     note: str = Field("", description="what a reader of the figures has to know")
+
+    def figures(self) -> dict[str, Figure | None]:
+        """Every datasheet figure by its path in the chip file; None where no source states it."""
+        found: dict[str, Figure | None] = {
+            f"peak_flop_per_s.{dtype}": peak for dtype, peak in self.peak_flop_per_s.items()
+        }
+        found["hbm_bytes"] = self.hbm_bytes
+        found["hbm_bytes_per_s"] = self.hbm_bytes_per_s
+        found["intra.bytes_per_s_one_way"] = self.intra.bytes_per_s_one_way
+        if self.intra.bridge_bytes_per_s_one_way is not None:
+            found["intra.bridge_bytes_per_s_one_way"] = self.intra.bridge_bytes_per_s_one_way
+        found["inter.bytes_per_s_one_way"] = self.inter.bytes_per_s_one_way
+        found["price_usd_per_chip_hour"] = self.price_usd_per_chip_hour
+        found["tdp_w"] = self.tdp_w
+        return found

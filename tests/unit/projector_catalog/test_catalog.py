@@ -40,9 +40,12 @@ def test_one_chip_by_id_reads_one_file_and_no_model(monkeypatch):
     assert read == ["h100-sxm.yaml"]
 
 
-def test_a_name_is_no_path():
+@pytest.mark.parametrize("name", ["../chips/b200", "", " ", "b200.yaml"])
+def test_a_name_is_no_path_and_not_nothing(name):
     with pytest.raises(UnknownName):
-        chip("../chips/b200")
+        chip(name)
+    with pytest.raises(UnknownName):
+        architecture(name)
 
 
 def test_links_and_networks_that_no_source_states_are_unknown():
