@@ -42,7 +42,8 @@ class Diagnosis(Record):
     """The bottleneck, why, and how sure.
 
     `hypothesis` is what the headline shares alone suggest, `bottleneck` the verdict after operators were looked at.
-    margin: lead of the verdict over the runner-up as a fraction of the window; ambiguous when it is small.
+    margin: lead of the verdict over the runner-up as a fraction of the window; ambiguous when it is small. 0 where the
+    headline decides because no operator that was identified takes enough of the window to.
     """
 
     source: Literal["measured", "modelled"]
@@ -124,12 +125,23 @@ class Assumption(Record):
     matters: str = Field(description="how the answer would change")
 
 
+class LlmUsage(Record):
+    """What asking a language model took, answers that were refused included. None: not known, never an estimate."""
+
+    model: str
+    requests: int = Field(ge=0, description="requests sent, repeated ones included")
+    prompt_tokens: int | None = Field(None, ge=0)
+    completion_tokens: int | None = Field(None, ge=0)
+    cost_usd: float | None = Field(None, ge=0, description="list price; None where the model has no known price")
+
+
 class Provenance(Record):
-    """Who decided what, with which versions."""
+    """Who decided what, with which versions. usage: of the language model, where one was asked."""
 
     advisor: Literal["rules", "llm"]
     fallback_reason: str = ""
     versions: dict[str, str]
+    usage: LlmUsage | None = None
 
 
 class NearMiss(Record):

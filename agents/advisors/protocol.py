@@ -4,7 +4,7 @@ from typing import ClassVar, Literal, Protocol
 
 from pydantic import Field
 
-from agents.findings import Change, Citation, Diagnosis, Evidence, Expected
+from agents.findings import Change, Citation, Diagnosis, Evidence, Expected, LlmUsage
 from projector.breakdown import Projection
 from projector.errors import ShardwiseError
 from projector.specs.bottleneck import Cause
@@ -21,6 +21,20 @@ class AdvisorFailed(ShardwiseError):
 
     code: ClassVar[str] = "advisor_failed"
     http_status: ClassVar[int] = 502
+
+    def __init__(self, message: str, *, hint: str = "", usage: LlmUsage | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.usage = usage
+
+
+class AnswerRefused(AdvisorFailed):
+    """An answer came and may not be used. `problems`: why, as sentences that may be sent back to the advisor."""
+
+    code: ClassVar[str] = "advisor_answer_refused"
+
+    def __init__(self, problems: tuple[str, ...], *, usage: LlmUsage | None = None) -> None:
+        super().__init__(f"the answer was refused for {len(problems)} problems", usage=usage)
+        self.problems = problems
 
 
 class LeverView(Record):
@@ -108,9 +122,10 @@ class Pick(Record):
 
 
 class AdvisorChoice(Record):
-    """The picks in order, best first."""
+    """The picks in order, best first. usage: what the answer took, where a language model gave it."""
 
     picks: tuple[Pick, ...]
+    usage: LlmUsage | None = None
 
 
 class Advisor(Protocol):
@@ -119,5 +134,8 @@ class Advisor(Protocol):
     name: Literal["rules", "llm"]
 
     def choose(self, question: AdvisorInput, problems: tuple[str, ...] = ()) -> AdvisorChoice:
-        """Pick `question.wanted` candidates. `problems` of the last answer, if any. AdvisorFailed when it cannot."""
+        """Pick `question.wanted` candidates. `problems` of the last answer, if any.
+
+        AnswerRefused for an answer that may be asked for again, AdvisorFailed when there is none to be had.
+        """
         ...

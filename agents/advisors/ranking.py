@@ -85,6 +85,12 @@ def _within(pool: Sequence[Candidate], frac: float) -> list[Candidate]:
 
 
 def is_tight(candidate: Candidate) -> bool:
-    """Whether less than a tenth of the memory stays free; False where memory is not known."""
+    """Whether less than a tenth of the memory stays free; False where memory is not known.
+
+    A KV pool takes what is left by design: a serving plan is tight when all else fills the chip.
+    """
     memory = candidate.projection.memory
-    return memory is not None and memory.total_bytes > TIGHT_MEMORY_FRAC * memory.capacity_bytes
+    if memory is None:
+        return False
+    pool = memory.kv_cache_bytes if candidate.plan.phase == "serving" else 0.0
+    return memory.total_bytes - pool > TIGHT_MEMORY_FRAC * memory.capacity_bytes

@@ -104,7 +104,10 @@ def _keep_reason(question: AdvisorInput) -> str:
 
 def _relief(question: AdvisorInput, candidate: Candidate) -> str:
     how = "measured" if question.diagnosis.source == "measured" else "projected"
-    limit = f"The {how} step is limited by {CAUSE_PHRASE[question.diagnosis.cause]}"
+    cause = CAUSE_PHRASE[question.diagnosis.cause]
+    limit = f"The {how} step is limited by {cause}"
+    if not question.reference_is_current:
+        return f"No current plan is known; the step of {question.reference_label} would be limited by {cause}."
     if candidate.is_reference:
         return f"{limit}."
     if candidate.relieving:
@@ -130,7 +133,12 @@ def _steps(question: AdvisorInput, candidate: Candidate) -> list[str]:
             capacity = candidate.projection.memory.capacity_bytes
             need = f"{gigabytes(step.too_large_without_bytes)} of {gigabytes(capacity)}"
             sentences.append(f"Without {words} the plan would need {need}.")
-        elif len(candidate.steps) > 1 and step.gain_frac is not None and abs(step.gain_frac) > NOISE_FRAC:
+        elif (
+            question.reference_is_current
+            and len(candidate.steps) > 1
+            and step.gain_frac is not None
+            and abs(step.gain_frac) > NOISE_FRAC
+        ):
             side = "better" if step.gain_frac > 0 else "worse"
             change = abs(objective_change(step.gain_frac, question.objective.direction))
             sentences.append(f"With {words} {question.objective.meaning} is {percent(change)} {side} than without it.")
@@ -191,7 +199,7 @@ def _risks(question: AdvisorInput, candidate: Candidate) -> list[str]:
     elif is_tight(candidate):
         used = memory.total_bytes / memory.capacity_bytes
         risks.append(f"Memory is {percent(used)} full; a run this close to the limit can turn slow or fail.")
-    if not question.layout_relieves and not candidate.relieving and not candidate.keeps:
+    if question.reference_is_current and not (question.layout_relieves or candidate.relieving or candidate.keeps):
         cause = CAUSE_PHRASE[question.diagnosis.cause]
         risks.append(f"The limit seen, {cause}, stays: no change of layout removes it.")
     views = {lever.name: lever for lever in question.levers}

@@ -53,7 +53,7 @@ def _pick_problems(question: AdvisorInput, candidate: Candidate, pick: Pick) -> 
         found += [
             f"{candidate.id}: the number {number} has no source"
             for number in _numbers(text)
-            if not _sourced(number, allowed)
+            if not sourced(number, allowed)
         ]
     return found
 
@@ -62,7 +62,7 @@ def _numbers(text: str) -> Iterator[str]:
     return (match.group(1) for match in NUMBER.finditer(text))
 
 
-def _sourced(number: str, allowed: Iterable[float]) -> bool:
+def sourced(number: str, allowed: Iterable[float]) -> bool:
     """Whether some figure, rounded to as many digits as are shown, is this number."""
     decimals = len(number.partition(".")[2])
     shown, half = float(number), 0.5 * 10**-decimals

@@ -24,7 +24,11 @@ def confidence(candidate: Candidate, diagnosis: Diagnosis, job: Job) -> tuple[fl
         terms.append(f"x {0.5 + 0.5 * inferred[weakest]:.2f} as {weakest.replace('_', ' ')} is inferred")
     for applies, amount, why in (
         (diagnosis.ambiguous, -0.10, "the diagnosis is ambiguous"),
-        (not candidate.relieving and not candidate.keeps, -0.05, "it does not relieve the diagnosed cause"),
+        (
+            job.current is not None and not candidate.relieving and not candidate.keeps,
+            -0.05,
+            "it does not relieve the diagnosed cause",
+        ),
         (_within_noise(candidate), -0.15, "the gain is below the noise of a projection"),
         (_within_interval(candidate), -0.10, "the gain is smaller than the projection's interval"),
         (_idle_assumed(candidate), -0.10, "how much of the idle time goes is assumed"),

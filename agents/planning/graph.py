@@ -10,6 +10,7 @@ from agents.causes import CAUSE_PHRASE
 from agents.findings import Diagnosis, Evidence, PlanResult, Provenance
 from agents.planning.analyzer import diagnose, diagnose_breakdown, undiagnosed
 from agents.planning.job import Job
+from agents.planning.pass_rows import pass_tokens
 from agents.planning.proposal import Proposed, propose
 from agents.planning.reference import Reference, reference_of
 from agents.planning.resolve import resolve
@@ -18,7 +19,6 @@ from agents.planning.state import Json, Knowledge, PlanContext, PlanEvent, PlanS
 from agents.request import PlanRequest
 from agents.wording import duration
 from projector import catalog
-from projector.specs.plan import ParallelismPlan
 from projector.specs.record import Record
 from projector.units import s_to_ms
 from traces.summary_types import TraceSummary
@@ -132,7 +132,7 @@ def _modelled_diagnosis(job: Job, reference: Reference | None) -> Diagnosis:
     if reference is None:
         return undiagnosed(f"no legal plan exists for {job.devices} devices, so no step could be projected")
     plan = reference.plan
-    tokens = _pass_tokens(plan, job)
+    tokens = pass_tokens(plan, reference.projection, job)
     diagnosis = diagnose_breakdown(
         reference.projection.breakdown,
         phase=job.phase,
@@ -145,13 +145,6 @@ def _modelled_diagnosis(job: Job, reference: Reference | None) -> Diagnosis:
     why = "" if reference.is_current else "; no current plan is known"
     limits = (f"what is diagnosed is {reference.label}{why}", *diagnosis.limits)
     return diagnosis.model_copy(update={"limits": limits})
-
-
-def _pass_tokens(plan: ParallelismPlan, job: Job) -> int:
-    """Rows of one forward pass on a device: of a micro-batch, or of the requests an engine decodes at once."""
-    if job.phase == "training":
-        return plan.micro_batch * (job.workload.seq_len or 1) // plan.cp
-    return min(plan.max_num_seqs, -(-(job.workload.concurrency or 1) // plan.replicas))
 
 
 def _expert_rows(tokens: int, job: Job) -> float | None:

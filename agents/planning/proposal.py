@@ -151,7 +151,7 @@ def _fewer(count: int, considered: int, misses: Sequence[NearMiss]) -> str:
 
 def _nothing_legal(job: Job) -> Proposed:
     """No legal plan at all: show what the simplest one breaks."""
-    plain = ParallelismPlan(phase=job.phase, dp=job.devices)
+    plain = _plain_plan(job)
     rejections = check(plain, job.workload, job.architecture, job.cluster, job.hardware)
     why = "; ".join(rejection.text for rejection in rejections)
     text = f"no legal plan for {job.devices} devices keeps the constraints"
@@ -159,6 +159,15 @@ def _nothing_legal(job: Job) -> Proposed:
         fewer_because=f"{text}; plain data parallelism fails on {why}" if why else text,
         near_misses=(NearMiss(plan=plain, rejections=rejections),) if rejections else (),
     )
+
+
+def _plain_plan(job: Job) -> ParallelismPlan:
+    """Data parallelism alone in the workload's precision, with the accumulation its batch asks for."""
+    workload = job.workload
+    if job.phase == "serving":
+        return ParallelismPlan(phase="serving", dp=job.devices, weight_dtype=workload.precision)
+    accumulation = max((workload.global_batch or job.devices) // job.devices, 1)
+    return ParallelismPlan(dp=job.devices, grad_accum=accumulation, compute_dtype=workload.precision)
 
 
 def _unscorable(job: Job) -> str:

@@ -12,6 +12,8 @@ from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.record import Record
 
+LEAST_SHARE_OF_BEST = 0.5
+
 
 class Reference(Record):
     """The plan, its projection, and how to name it. is_current False: nothing runs, it only anchors comparisons.
@@ -30,7 +32,11 @@ class Reference(Record):
 
 
 def reference_of(job: Job) -> Reference | None:
-    """The current plan; without one the plainest feasible one; None when nothing can be scored or is legal."""
+    """The current plan; without one a plain feasible one; None when nothing can be scored or is legal.
+
+    Without a current plan the reference keeps the workload's own precision where such a plan fits: narrower types are
+    then a change that a proposal names.
+    """
     if job.mode == "none":
         return None
     if job.current is not None:
@@ -40,6 +46,8 @@ def reference_of(job: Job) -> Reference | None:
         return None
     scores = score(batch, job)
     passing = feasible(scores, job)
+    unchanged = passing & _stated_numerics(batch, job)
+    passing = unchanged if unchanged.any() else passing
     if passing.any():
         plan = batch[_plainest(batch, scores.good, passing)]
         return _reference(plan, job, f"the plainest layout that fits ({plan_text(plan)})", is_current=False)
@@ -63,7 +71,20 @@ def _reference(plan: ParallelismPlan, job: Job, label: str, *, is_current: bool)
 
 
 def _plainest(batch: PlanBatch, good: NDArray[np.float64], passing: NDArray[np.bool_]) -> int:
-    """Fewest model-splitting axes in use, then the best objective, then the first in order."""
+    """Of the plans at least half as good as the best: fewest axes in use, then the best, then the first in order.
+
+    Half as good: a layout that nobody would run makes every other one look like a find.
+    """
+    sensible = passing & (good >= LEAST_SHARE_OF_BEST * good[passing].max())
     axes = np.stack([batch.columns[axis] > 1 for axis in ("tp", "pp", "cp", "ep")]).sum(axis=0)
-    order = np.lexsort((np.arange(len(batch)), -good, axes, ~passing))
+    order = np.lexsort((np.arange(len(batch)), -good, axes, ~sensible))
     return int(order[0])
+
+
+def _stated_numerics(batch: PlanBatch, job: Job) -> NDArray[np.bool_]:
+    """Plans that compute and store in the workload's precision, where the search has such; shape [n]."""
+    mask = np.ones(len(batch), dtype=np.bool_)
+    fields = ("compute_dtype",) if job.phase == "training" else ("weight_dtype",)
+    for field in fields:
+        mask &= batch.columns[field] == job.workload.precision
+    return mask & (batch.columns["kv_cache_dtype"] == ParallelismPlan.model_fields["kv_cache_dtype"].default)

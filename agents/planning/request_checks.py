@@ -108,8 +108,9 @@ def check_fixed_axes(constraints: Constraints, devices: int) -> None:
     product = prod(fixed.values())
     if product < 1 or devices % product or (len(fixed) == len(DEVICE_AXES) and product != devices):
         listed = " * ".join(f"{axis} {value}" for axis, value in fixed.items())
+        total = f" = {product}" if len(fixed) > 1 else ""
         raise InvalidDescription(
-            f"constraints.fixed asks for {listed} = {product}, which does not divide {devices} devices",
+            f"constraints.fixed asks for {listed}{total}, which does not divide {devices} devices",
             hint="the device count is fixed by the cluster; free one axis",
         )
 

@@ -45,7 +45,12 @@ def _proposal(
         evidence=pick.evidence,
         citations=tuple(by_chunk[chunk] for chunk in pick.citations),
         projections=(candidate.projection, *projections),
-        risks=(*pick.risks, *_fabric_risks(candidate.plan, job), *portability),
+        risks=(
+            *pick.risks,
+            *_queue_risks(candidate.projection, job),
+            *_fabric_risks(candidate.plan, job),
+            *portability,
+        ),
         confidence=sure,
         confidence_basis=basis,
         adoption_effort=candidate.effort,
@@ -57,6 +62,14 @@ def _mesh_note(plan: ParallelismPlan) -> str:
         return ""
     axes = [name for name, degree in (("pipeline stages", plan.pp), ("expert parallelism", plan.ep)) if degree > 1]
     return f"{' and '.join(axes)} have no axis in a (replica, data, seq, model) mesh"
+
+
+def _queue_risks(projection: Projection, job: Job) -> list[str]:
+    """Requests in flight beyond what the KV cache holds: they wait, and the time to the first token shows it."""
+    wanted, held = job.workload.concurrency, projection.max_concurrency
+    if wanted is None or held is None or held >= wanted:
+        return []
+    return [f"The KV cache holds {held:,.0f} of {wanted:,} requests in flight; the others wait before they start."]
 
 
 def _fabric_risks(plan: ParallelismPlan, job: Job) -> list[str]:

@@ -79,7 +79,7 @@ def lever_views(candidates: Iterable[Candidate]) -> tuple[LeverView, ...]:
 def allowed(batch: PlanBatch, job: Job, reference: Reference) -> NDArray[np.bool_]:
     """Plans that leave the numerics alone, shape [n]; all when the request allows such changes."""
     mask = np.ones(len(batch), dtype=np.bool_)
-    if job.constraints.allow_numerics_changes or not reference.is_current:
+    if job.constraints.allow_numerics_changes:
         return mask
     for lever in LEVERS:
         if lever.numerics:
@@ -101,9 +101,11 @@ def _changed(batch: PlanBatch, rows: Rows, reference: ParallelismPlan) -> NDArra
 
 
 def _roomy(scores: Scores, rows: Rows) -> NDArray[np.bool_]:
-    """Whether a plan leaves a tenth of the memory free, shape [rows]; True throughout where memory is not known."""
+    """Whether a plan leaves a tenth of the memory free, shape [rows]; True throughout where memory is not known, and in
+    serving, where the KV pool fills what is free by design.
+    """
     memory = scores.projections[int(rows[0])].memory
-    if memory is None:
+    if memory is None or scores.batch[int(rows[0])].phase == "serving":
         return np.ones(len(rows), dtype=np.bool_)
     return scores.projections.memory_bytes[rows] <= TIGHT_MEMORY_FRAC * memory.capacity_bytes
 
@@ -159,7 +161,7 @@ def _candidate(
     levers = tuple(lever for lever in changed_levers(reference.plan, plan) if job.phase in lever.phases)
     by_field = {field: _view(lever) for lever in reversed(levers) for field in lever.fields}
     changes = changes_of(reference.plan, plan, by_field)
-    relieving = _relieving(levers, steps, cause) if relieves(projection, outlook, reference, cause) else ()
+    relieving = _relieving(levers, steps, cause) if _is_relief(projection, outlook, reference, cause) else ()
     leading = {field for lever in levers if lever.name in relieving and cause in NOT_LAYOUT for field in lever.fields}
     title = title_of(reference.plan, plan, leading) if reference.is_current else layout_title(reference.plan, plan)
     return Candidate(
@@ -179,6 +181,12 @@ def _candidate(
         is_reference=not changes,
         evidence=_evidence(name, projection, outlook, job),
     )
+
+
+def _is_relief(projection: Projection, outlook: Outlook, reference: Reference, cause: Cause) -> bool:
+    """Whether the plan relieves something that runs, and gains by it; where memory is short, fitting is the gain."""
+    gains = outlook.gain_frac > NOISE_FRAC or cause == "hbm_capacity"
+    return reference.is_current and gains and relieves(projection, outlook, reference, cause)
 
 
 def _relieving(levers: tuple[Lever, ...], steps: tuple[Step, ...], cause: Cause) -> tuple[str, ...]:

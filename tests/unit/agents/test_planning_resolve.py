@@ -164,7 +164,7 @@ def test_no_device_event_means_no_plan():
             {**LLAMA, "current_plan": {"phase": "serving", "tp": 64}, "objective": "mfu"},
             "current_plan.phase says serving, objective says training",
         ),
-        ({**LLAMA, "constraints": {"fixed": {"tp": 48}}}, "tp 48 = 48, which does not divide 64 devices"),
+        ({**LLAMA, "constraints": {"fixed": {"tp": 48}}}, "fixed asks for tp 48, which does not divide 64 devices"),
         (
             {**LLAMA, "constraints": {"fixed": {"tp": 8}, "bounds": {"tp": {"high": 4}}}},
             "constraints.fixed sets tp = 8, outside constraints.bounds [-, 4]",
