@@ -1,0 +1,29 @@
+"""Commands of the command line: one module each, light to import; what is heavy is imported when it runs."""
+
+import argparse
+from typing import Protocol
+
+from app.commands import demo, diagnose, plan, project, serve
+
+
+class Command(Protocol):
+    """What a command module offers."""
+
+    HELP: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        ...
+
+    def run(self, arguments: argparse.Namespace) -> int:
+        """Do it; returns the exit code."""
+        ...
+
+
+COMMANDS: dict[str, Command] = {
+    "serve": serve,
+    "plan": plan,
+    "diagnose": diagnose,
+    "project": project,
+    "demo": demo,
+}

@@ -1,0 +1,46 @@
+"""`shardwise plan TRACE`: the plan of POST /v1/plans without a service."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from app.commands.files import existing, print_document, say
+from projector.errors import InvalidDescription
+
+HELP = "diagnose a trace and propose ranked, projected plans"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """TRACE..., --request, --json."""
+    parser.add_argument("trace", type=Path, nargs="*", metavar="TRACE", help="trace files of one job, one a rank")
+    parser.add_argument("--request", type=Path, metavar="FILE", help="request as JSON, - for stdin (keys: see the API)")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plan in this process."""
+    from agents.request import PlanRequest
+    from app.schemas import CommandPlan, TraceHeadline
+    from app.settings import load_settings
+    from app.tables import show_plan
+    from app.validation import parse
+    from app.wiring import command_planner
+
+    if not arguments.trace and arguments.request is None:
+        raise InvalidDescription("neither a trace nor a request", hint="shardwise plan TRACE, or --request FILE")
+    request = parse(PlanRequest, _read(arguments.request)) if arguments.request is not None else PlanRequest()
+    traces = existing(arguments.trace)
+    with command_planner(load_settings(), say) as planner:
+        outcome = planner.plan(request, traces)
+    headline = TraceHeadline.of(outcome.summary) if outcome.summary is not None else None
+    if arguments.json:
+        print_document(CommandPlan.of(outcome.result, headline, outcome.launch))
+    else:
+        show_plan(outcome.result, headline)
+    return 0
+
+
+def _read(path: Path) -> bytes:
+    if str(path) == "-":
+        return sys.stdin.buffer.read()
+    return existing([path])[0].read_bytes()

@@ -1,0 +1,61 @@
+"""What users ask of the knowledge base: search over one phase or both, and adding a note."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from app.schemas_knowledge import FoundNote, IndexReport, KnowledgeAnswer, NoteAdded, NoteLinks
+from app.wiring import KnowledgeOwner
+from knowledge_base.note import PHASES, HardwareKind
+from knowledge_base.retrieve import KnowledgeBase, RetrievedNote
+from projector.errors import StoreBusy
+from projector.specs.bottleneck import Cause
+from projector.specs.plan import Phase
+
+DEFAULT_K = 5
+
+
+def search(
+    knowledge: KnowledgeBase,
+    query: str,
+    *,
+    phase: str | None = None,
+    causes: Sequence[str] = (),
+    levers: Sequence[str] = (),
+    hardware_kind: str | None = None,
+    k: int = DEFAULT_K,
+) -> KnowledgeAnswer:
+    """The k notes nearest to the query; without a phase those of training and serving together.
+
+    InvalidDescription, UnknownName and KnowledgeUnavailable as `KnowledgeBase.search`.
+    """
+    # names come from outside: the knowledge base itself refuses those that nobody knows
+    filters: dict[str, Any] = {"causes": causes, "levers": levers, "hardware_kind": hardware_kind, "k": k}
+    best: dict[str, RetrievedNote] = {}
+    for each in PHASES if phase is None else (phase,):
+        # the nearest passage of a note that serves both phases is the same in either
+        best |= {note.note_id: note for note in knowledge.search(query, phase=cast(Phase, each), **filters)}
+    nearest = sorted(best.values(), key=lambda note: (-note.similarity, note.chunk_id))[:k]
+    return KnowledgeAnswer(
+        query=query,
+        phase=cast(Phase | None, phase),
+        causes=cast(tuple[Cause, ...], tuple(causes)),
+        levers=tuple(levers),
+        hardware_kind=cast(HardwareKind | None, hardware_kind),
+        notes=tuple(FoundNote.of(note) for note in nearest),
+    )
+
+
+def add_note(owner: KnowledgeOwner, text: str, *, store_may_be_busy: bool = False) -> NoteAdded:
+    """Check, store and index a note. Where indexing fails nothing is kept.
+
+    store_may_be_busy: keep the note without indexing it where another process owns the store.
+    Errors as `NoteShelf.adding` and `KnowledgeOwner.sync`.
+    """
+    with owner.shelf.adding(text) as (note, created):
+        try:
+            index: IndexReport | None = IndexReport.of(owner.sync())
+        except StoreBusy:
+            if not store_may_be_busy:
+                raise
+            index = None
+        return NoteAdded(id=note.id, created=created, links=NoteLinks.of(note.id), index=index)

@@ -1,0 +1,1 @@
+"""What survives a restart: job rows and uploaded traces."""

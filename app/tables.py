@@ -1,0 +1,280 @@
+"""Tables for people, on stdout: units in the headers, untrusted text made plain and never read as markup."""
+
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from textwrap import wrap
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from agents.findings import Assumption, Diagnosis, PlanResult, Proposal
+from app import wording
+from app.schemas import DiagnoseAnswer, ProjectAnswer, TraceHeadline
+from app.wording import change, ms, ns_as_ms, percent, plain, words
+from projector.breakdown import Projection, TimeBreakdown
+from traces.summary_types import TimeShares
+
+WIDTH = 120
+MAX_FIGURES = 4  # as many as fit the width; the document has them all
+LEFT, RIGHT = "left", "right"
+KERNEL_CHARACTERS = 60
+
+
+def console() -> Console:
+    """stdout, as wide as the terminal and never narrower than the tables need."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    return Console(width=max(columns, 80), markup=False, highlight=False, emoji=False, file=sys.stdout)
+
+
+def show_diagnosis(answer: DiagnoseAnswer) -> None:
+    """`shardwise diagnose`."""
+    out = console()
+    _heading(out, wording.headline(answer.bottleneck, answer.cause))
+    _paragraph(out, answer.summary)
+    _paragraph(out, _certainty(answer.margin, answer.ambiguous))
+    _section(out, f"Window: {plain(answer.window.name)}, {plain(answer.format)}, ranks {len(answer.ranks)}")
+    out.print(_window_table(answer))
+    _section(out, "Evidence")
+    rows = [(e.id, plain(e.claim), wording.figure(e.value, e.unit), e.source) for e in answer.evidence]
+    out.print(_table(("id", "claim", "value", "source"), rows, (LEFT, LEFT, RIGHT, LEFT)))
+    if answer.collectives:
+        _section(out, "Collectives")
+        collective_rows = [
+            (
+                plain(c.collective),
+                plain(c.group),
+                _count(c.group_size),
+                c.axis,
+                _count(c.count),
+                ns_as_ms(c.total_ns),
+                ns_as_ms(c.exposed_ns),
+            )
+            for c in answer.collectives
+        ]
+        headers = ("collective", "group", "size", "axis", "count", "sum [ms]", "exposed [ms]")
+        out.print(_table(headers, collective_rows, (LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT, RIGHT)))
+    _section(out, "Costliest kernels")
+    kernel_rows = [(_short(k.name), k.kind, _count(k.count), ns_as_ms(k.total_ns)) for k in answer.top_kernels[:10]]
+    out.print(_table(("name", "kind", "count", "sum [ms]"), kernel_rows, (LEFT, LEFT, RIGHT, RIGHT)))
+    _bullets(out, "What this cannot say", answer.limits)
+    _bullets(out, "Warnings", answer.warnings)
+
+
+def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
+    """`shardwise plan` and `shardwise demo`."""
+    out = console()
+    _show_verdict(out, result.diagnosis)
+    if trace is not None:
+        _section(out, f"Window: {plain(trace.window.name)}, device {plain(trace.chip or wording.UNKNOWN)}")
+        out.print(_window_table(trace))
+    if result.current is not None:
+        _paragraph(out, f"Current plan: {wording.plan_text(result.current.plan)}")
+    considered = f"{result.candidates_considered:,} plans considered, {result.candidates_feasible:,} feasible"
+    _section(out, f"{len(result.proposals)} proposals ({considered})")
+    for reason in (result.not_plannable, result.fewer_because):
+        if reason is not None:
+            _paragraph(out, reason)
+    if result.proposals:
+        out.print(_proposal_table(result.proposals))
+        for proposal in result.proposals:
+            _show_proposal(out, proposal)
+        _section(out, "Projected performance")
+        out.print(_projection_table(result))
+    _bullets(out, "Assumptions", [_assumption(item) for item in result.assumptions])
+    misses = (
+        f"{wording.plan_text(miss.plan)}: {'; '.join(rejection.text for rejection in miss.rejections)}"
+        for miss in result.near_misses
+    )
+    _bullets(out, "Nearest misses", tuple(misses))
+    _bullets(out, "Warnings", tuple(dict.fromkeys(result.warnings + (trace.warnings if trace else ()))))
+
+
+def show_projection(answer: ProjectAnswer) -> None:
+    """`shardwise project`."""
+    out = console()
+    cluster = answer.cluster
+    _heading(out, f"{plain(answer.workload.model or wording.UNKNOWN)} on {cluster.chips} x {cluster.chip}")
+    _paragraph(out, f"Plan: {wording.plan_text(answer.plan)}")
+    if answer.projection is None:
+        _bullets(out, "The plan is not legal", [rejection.text for rejection in answer.illegal])
+        return
+    projection = answer.projection
+    interval = projection.step_time_interval_s
+    _section(out, "Projection")
+    rows = [
+        ("step time [ms]", ms(projection.step_time_s)),
+        (f"range [ms], {plain(interval.basis)}", f"{ms(interval.low)} to {ms(interval.high)}"),
+        *wording.figures(projection),
+        ("memory of the fullest device [GB]", wording.memory_text(projection)),
+        ("verdict", plain(wording.verdict(projection))),
+    ]
+    out.print(_table(("figure", "value"), rows, (LEFT, RIGHT)))
+    _section(out, "Where a step goes")
+    out.print(_breakdown_table(projection.breakdown))
+    _bullets(out, "Assumptions", projection.assumptions)
+
+
+def _show_verdict(out: Console, diagnosis: Diagnosis) -> None:
+    _heading(out, wording.headline(diagnosis.bottleneck, diagnosis.cause))
+    _paragraph(out, diagnosis.summary)
+    _paragraph(out, _certainty(diagnosis.margin, diagnosis.ambiguous))
+    for item in diagnosis.evidence:
+        _item(out, f"{item.claim} [{item.source}, {item.id}]")
+
+
+def _show_proposal(out: Console, proposal: Proposal) -> None:
+    _section(out, f"#{proposal.rank} {plain(proposal.title)}")
+    _paragraph(out, wording.plan_text(proposal.plan))
+    _paragraph(out, proposal.rationale)
+    for changes, why in wording.grouped_changes(proposal.changes):
+        _item(out, f"{', '.join(f'{c.field} {c.before} -> {c.after}' for c in changes)}: {why}")
+    _paragraph(out, f"Confidence {percent(proposal.confidence)}: {proposal.confidence_basis}")
+    for risk in proposal.risks:
+        _item(out, f"risk: {risk}")
+    for citation in proposal.citations:
+        _item(out, f"see: {citation.title} [{citation.chunk_id}]")
+        for source in citation.sources:
+            _paragraph(out, source, indent="      ")
+
+
+def _window_table(shares: TimeShares) -> Table:
+    def row(label: str, time_ns: int) -> tuple[str, str, str]:
+        share = percent(time_ns / shares.window_ns) if shares.window_ns else wording.UNKNOWN
+        return label, ns_as_ms(time_ns), share
+
+    rows = [
+        row("compute", shares.compute_ns),
+        row("exposed communication", shares.exposed_communication_ns),
+        row("exposed copies", shares.exposed_copy_ns),
+        row("idle", shares.idle_ns),
+        row("= window", shares.window_ns),
+        row("communication, all of it", shares.communication_ns),
+        row("copies, all of them", shares.copy_ns),
+        row("unclassified, part of compute", shares.unclassified_ns),
+    ]
+    return _table(("part", "time [ms]", "of the window"), rows, (LEFT, RIGHT, RIGHT))
+
+
+def _breakdown_table(breakdown: TimeBreakdown) -> Table:
+    def row(label: str, time_s: float | None) -> tuple[str, str, str]:
+        share = None if time_s is None or breakdown.total_s == 0 else time_s / breakdown.total_s
+        return label, ms(time_s), percent(share)
+
+    rows = [
+        row("compute", breakdown.compute_s),
+        row("exposed communication", breakdown.exposed_communication_s),
+        row("exposed copies", breakdown.exposed_copy_s),
+        row("idle", breakdown.idle_s),
+        row("= step", breakdown.total_s),
+        row("hidden communication", breakdown.overlapped_communication_s),
+        row("pipeline bubble, part of idle", breakdown.bubble_s),
+        *(row(f"{words(part.kind)}, part of compute", part.time_s) for part in breakdown.by_kind),
+        *(row(f"{part.axis} communication, all of it", part.total_s) for part in breakdown.by_axis),
+    ]
+    return _table(("part", "time [ms]", "of the step"), rows, (LEFT, RIGHT, RIGHT))
+
+
+def _proposal_table(proposals: Sequence[Proposal]) -> Table:
+    headers = ("rank", "plan", "objective", "step time", "memory", "exposed comm.", "idle", "confidence", "effort")
+    rows = [
+        (
+            str(p.rank),
+            wording.plan_text(p.plan),
+            change(p.expected.objective_frac),
+            _change_or(p.expected.step_time_frac, p.expected.step_time_direction),
+            _change_or(p.expected.memory_frac, p.expected.memory_direction),
+            change(p.expected.exposed_communication_frac),
+            change(p.expected.idle_frac),
+            percent(p.confidence),
+            p.adoption_effort,
+        )
+        for p in proposals
+    ]
+    return _table(headers, rows, (RIGHT, LEFT, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT, LEFT))
+
+
+def _projection_table(result: PlanResult) -> Table:
+    labels = [label for label, _ in wording.figures(result.proposals[0].projections[0])][:MAX_FIGURES]
+    rows = [] if result.current is None else [_projection_row("current", result.current, labels)]
+    for proposal in result.proposals:
+        rows += [_projection_row(f"#{proposal.rank}", projection, labels) for projection in proposal.projections]
+    headers = ("plan", "chips", "step [ms]", "exposed comm. [ms]", "idle [ms]", "memory [GB]", *labels, "verdict")
+    return _table(headers, rows, (LEFT, LEFT, *(RIGHT,) * (4 + len(labels)), LEFT))
+
+
+def _projection_row(name: str, projection: Projection, labels: Sequence[str]) -> tuple[str, ...]:
+    figures = dict(wording.figures(projection))
+    return (
+        name,
+        f"{projection.chips} x {projection.chip}",
+        ms(projection.step_time_s),
+        ms(projection.breakdown.exposed_communication_s),
+        ms(projection.breakdown.idle_s),
+        wording.memory_text(projection),
+        *(figures.get(label, wording.UNKNOWN) for label in labels),
+        plain(wording.verdict(projection)),
+    )
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]], sides: Sequence[str]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for header, side in zip(headers, sides, strict=True):
+        table.add_column(
+            header, justify="right" if side == RIGHT else "left", overflow="fold", no_wrap=header == "chips"
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _heading(out: Console, text: str) -> None:
+    out.print(text, style="bold")
+
+
+def _section(out: Console, title: str) -> None:
+    out.print()
+    out.print(title, style="bold")
+
+
+def _paragraph(out: Console, text: str, indent: str = "  ") -> None:
+    _filled(out, text, indent, indent)
+
+
+def _bullets(out: Console, title: str, items: Sequence[str]) -> None:
+    if items:
+        _section(out, title)
+        for item in items:
+            _item(out, item)
+
+
+def _item(out: Console, text: str) -> None:
+    _filled(out, text, "  - ", "    ")
+
+
+def _filled(out: Console, text: str, first: str, rest: str) -> None:
+    lines = wrap(plain(text), out.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    out.print("\n".join(lines), soft_wrap=True)
+
+
+def _certainty(margin: float, ambiguous: bool) -> str:
+    doubt = ", too small to be sure" if ambiguous else ""
+    return f"Margin over the runner-up: {percent(margin)} of the window{doubt}."
+
+
+def _change_or(frac: float | None, direction: str) -> str:
+    return direction if frac is None else change(frac)
+
+
+def _assumption(item: Assumption) -> str:
+    return f"{item.field} = {item.value}: {item.reason} ({item.matters})"
+
+
+def _count(value: int | None) -> str:
+    return wording.UNKNOWN if value is None else f"{value:,}"
+
+
+def _short(name: str) -> str:
+    text = plain(name)
+    return text if len(text) <= KERNEL_CHARACTERS else text[: KERNEL_CHARACTERS - 3] + "..."

@@ -1,0 +1,222 @@
+"""Receiving a plan request: its three forms, told apart by content type, every byte counted as it arrives.
+
+application/json                                the request description alone
+application/octet-stream, application/gzip      one trace alone
+multipart/form-data                             parts `trace` (any number) and `request` (one JSON text)
+
+Trace bytes go straight to disk with their sha256; nothing is kept of an upload that fails.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.requests import Request
+
+from agents.request import PlanRequest
+from app.errors import MalformedBody, RequestTooLarge, UnsupportedMedia
+from app.storage.traces import IncomingTrace, StoredTrace, TraceStore
+from app.validation import InvalidRequest, parse
+from projector.errors import EmptyTrace, InvalidDescription, TraceTooLarge, UnknownName
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
+
+MAX_REQUEST_BYTES = 1_000_000
+MAX_TRACE_FILES = 1024
+MAX_PART_OVERHEAD_BYTES = 1_000  # boundary and headers of one part, beside its content
+RAW_TYPES = ("application/octet-stream", "application/gzip", "application/x-gzip")
+FORMS_HINT = (
+    "send multipart/form-data with parts `trace` and `request`, "
+    f"or a trace as {RAW_TYPES[0]} or {RAW_TYPES[1]}, or a request as application/json"
+)
+
+
+@dataclass(frozen=True)
+class Upload:
+    """What a client sent, validated and stored."""
+
+    request: PlanRequest
+    traces: tuple[StoredTrace, ...]
+
+
+async def receive(request: Request, store: TraceStore, max_trace_bytes: int) -> Upload:
+    """Read the body of a plan request.
+
+    Raises UnsupportedMedia, MalformedBody, RequestTooLarge, TraceTooLarge, EmptyTrace, UnknownName, InvalidRequest,
+    InvalidDescription.
+    """
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        raise UnsupportedMedia(f"content encoding {encoding!r}", hint="send a compressed trace as application/gzip")
+    media_type, options = parse_options_header(request.headers.get("content-type"))
+    match media_type.decode("latin-1"):
+        case "application/json":
+            return await _receive_json(request)
+        case "multipart/form-data":
+            return await _receive_form(request, options.get(b"boundary", b""), store, max_trace_bytes)
+        case raw if raw in RAW_TYPES:
+            return await _receive_raw(request, store, max_trace_bytes)
+        case other:
+            raise UnsupportedMedia(f"content type {other!r}" if other else "no content type", hint=FORMS_HINT)
+
+
+async def _receive_json(request: Request) -> Upload:
+    body = bytearray()
+    async for chunk in _limited(request, MAX_REQUEST_BYTES, RequestTooLarge):
+        body += chunk
+    return Upload(parse_request(bytes(body)), ())
+
+
+async def _receive_raw(request: Request, store: TraceStore, max_trace_bytes: int) -> Upload:
+    incoming = store.receive("")
+    try:
+        async for chunk in _limited(request, max_trace_bytes, TraceTooLarge):
+            incoming.write(chunk)
+        if incoming.size_bytes == 0:
+            raise EmptyTrace("the body holds no bytes", hint="curl needs --data-binary @FILE or -T FILE")
+        return Upload(PlanRequest(), (incoming.commit(),))
+    finally:
+        incoming.discard()
+
+
+async def _receive_form(request: Request, boundary: bytes, store: TraceStore, max_trace_bytes: int) -> Upload:
+    if not boundary:
+        raise MalformedBody("multipart body without a boundary", hint="let the HTTP client set the content type")
+    form = _Form(store, max_trace_bytes)
+    limit = max_trace_bytes + MAX_REQUEST_BYTES + MAX_TRACE_FILES * MAX_PART_OVERHEAD_BYTES
+    try:
+        parser = MultipartParser(boundary, form.callbacks())
+        async for chunk in _limited(request, limit, TraceTooLarge):
+            parser.write(chunk)
+        if not form.ended:
+            raise MalformedBody("the multipart body ends before its last boundary", hint="the upload was cut off")
+        return Upload(parse_request(bytes(form.request)) if form.request.strip() else PlanRequest(), form.commit())
+    except FormParserError as error:
+        raise MalformedBody(f"not a multipart body: {error}", hint=FORMS_HINT) from error
+    finally:
+        form.discard()
+
+
+async def _limited(
+    request: Request, limit_bytes: int, error: type[RequestTooLarge] | type[TraceTooLarge]
+) -> AsyncIterator[bytes]:
+    """The body in chunks; raises `error` as soon as the declared or the running length passes the limit."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit_bytes:
+        raise _too_large(error, int(declared), limit_bytes)
+    received = 0
+    async for chunk in request.stream():
+        received += len(chunk)
+        if received > limit_bytes:
+            raise _too_large(error, received, limit_bytes)
+        yield chunk
+
+
+def _too_large(
+    error: type[RequestTooLarge] | type[TraceTooLarge], size_bytes: int, limit_bytes: int
+) -> RequestTooLarge | TraceTooLarge:
+    if error is TraceTooLarge:
+        hint = "compress the trace, record fewer steps, or raise SHARDWISE_MAX_UPLOAD_BYTES"
+    else:
+        hint = "a request description is a few kilobytes; send a trace as application/octet-stream or in a form"
+    return error(f"body of at least {size_bytes} bytes > limit of {limit_bytes} bytes", hint=hint)
+
+
+def parse_request(body: bytes) -> PlanRequest:
+    """The request description; InvalidRequest, or a better hint where somebody sent a trace as JSON."""
+    try:
+        return parse(PlanRequest, body)
+    except InvalidRequest:
+        if b'"traceEvents"' in body[:100_000]:
+            raise InvalidDescription("this JSON is a trace, not a request", hint=FORMS_HINT) from None
+        raise
+
+
+class _Form:
+    """Callbacks of the multipart parser: one part after the other into a file or into the request text."""
+
+    def __init__(self, store: TraceStore, max_trace_bytes: int) -> None:
+        self.request = bytearray()
+        self.ended = False
+        self._store = store
+        self._limit_bytes = max_trace_bytes
+        self._trace_bytes = 0
+        self._files: list[IncomingTrace] = []
+        self._part: Literal["trace", "request"] | None = None
+        self._has_request = False
+        self._header_name = bytearray()
+        self._header_value = bytearray()
+        self._disposition = b""
+
+    def callbacks(self) -> "MultipartCallbacks":
+        """By the parser's names."""
+        return {
+            "on_part_begin": self._begin_part,
+            "on_header_field": lambda data, start, end: self._header_name.extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self._header_value.extend(data[start:end]),
+            "on_header_end": self._end_header,
+            "on_headers_finished": self._end_headers,
+            "on_part_data": self._data,
+            "on_part_end": self._end_part,
+            "on_end": self._end,
+        }
+
+    def commit(self) -> tuple[StoredTrace, ...]:
+        """Store the files. A file input that a browser left empty (no name, no bytes) is no trace."""
+        given = [file for file in self._files if file.name or file.size_bytes]
+        empty = next((file for file in given if file.size_bytes == 0), None)
+        if empty is not None:
+            raise EmptyTrace(f"the trace part {empty.name!r} holds no bytes")
+        return tuple(file.commit() for file in given)
+
+    def discard(self) -> None:
+        """Remove every file that was not committed."""
+        for file in self._files:
+            file.discard()
+
+    def _begin_part(self) -> None:
+        self._disposition = b""
+
+    def _end_header(self) -> None:
+        if bytes(self._header_name).lower() == b"content-disposition":
+            self._disposition = bytes(self._header_value)
+        self._header_name.clear()
+        self._header_value.clear()
+
+    def _end_headers(self) -> None:
+        _, options = parse_options_header(self._disposition)
+        name = options.get(b"name", b"").decode("utf-8", "replace")
+        if name == "trace":
+            if len(self._files) == MAX_TRACE_FILES:
+                raise TraceTooLarge(f"more than {MAX_TRACE_FILES} trace files in one request")
+            self._files.append(self._store.receive(options.get(b"filename", b"").decode("utf-8", "replace")))
+            self._part = "trace"
+        elif name == "request":
+            if self._has_request:
+                raise InvalidDescription("two parts named `request`", hint="send one JSON text")
+            self._has_request = True
+            self._part = "request"
+        else:
+            raise UnknownName("form field", name, ("trace", "request"))
+
+    def _data(self, data: bytes, start: int, end: int) -> None:
+        size = end - start
+        if self._part == "trace":
+            self._trace_bytes += size
+            if self._trace_bytes > self._limit_bytes:
+                raise _too_large(TraceTooLarge, self._trace_bytes, self._limit_bytes)
+            self._files[-1].write(data[start:end])
+        else:
+            self.request += data[start:end]
+            if len(self.request) > MAX_REQUEST_BYTES:
+                raise _too_large(RequestTooLarge, len(self.request), MAX_REQUEST_BYTES)
+
+    def _end_part(self) -> None:
+        if self._part == "trace":
+            self._files[-1].close()
+
+    def _end(self) -> None:
+        self.ended = True

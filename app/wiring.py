@@ -1,0 +1,203 @@
+"""Wiring: which knowledge, which advisor, which limits stand behind a plan.
+
+The embedded knowledge store has one owner process. The service owns the store of its data_dir while it runs.
+`shardwise plan` takes that store when it is free. When a service owns it, the command keeps a second one under
+data_dir/command, and when another command owns that, a temporary one: all are indices over the same notes, so the
+answer is the same and everything works side by side. The first use of a store takes the time to embed the notes.
+"""
+
+import logging
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Protocol
+
+from agents.advisors.llm import LlmAdvisor
+from agents.advisors.protocol import Advisor
+from agents.advisors.rules import RulesAdvisor
+from agents.findings import PlanResult
+from agents.request import PlanRequest
+from app.notes import NoteShelf
+from app.schemas import Part
+from app.schemas_launch import ProposalLaunch
+from app.settings import Settings
+from knowledge_base.embed import MiniLmEmbedder
+from knowledge_base.index import SyncReport, connect_knowledge_base, open_knowledge_base, rebuild, sync
+from knowledge_base.note import read_notes
+from knowledge_base.retrieve import KnowledgeBase
+from projector.errors import KnowledgeUnavailable, ShardwiseError, StoreBusy
+from traces.content import Limits
+from traces.summary import read_summary
+from traces.summary_types import TraceSummary
+
+_log = logging.getLogger("shardwise")
+
+
+@dataclass(frozen=True)
+class PlanOutcome:
+    """A plan, the summary it rests on (None without a trace), and how each proposal is launched (None: not asked)."""
+
+    result: PlanResult
+    summary: TraceSummary | None
+    launch: tuple[ProposalLaunch, ...] | None = None
+
+
+class Planner(Protocol):
+    """Turns a request and trace files into a plan. Called from worker threads, several at once."""
+
+    def plan(self, request: PlanRequest, traces: Sequence[Path]) -> PlanOutcome:
+        """The plan; raises typed errors for input that cannot be planned."""
+        ...
+
+
+@dataclass(frozen=True)
+class TracePlanner:
+    """The planning graph over trace files. `knowledge` is called when it is needed and may block while it opens."""
+
+    knowledge: Callable[[], KnowledgeBase]
+    limits: Limits
+    advisor: Advisor
+
+    def plan(self, request: PlanRequest, traces: Sequence[Path]) -> PlanOutcome:
+        """Read the traces, run the graph, then write the launch configurations of what it proposes."""
+        from agents.planning.graph import run_plan
+        from app.launch import launch_of
+
+        summary = read_summary(traces, limits=self.limits) if traces else None
+        result = run_plan(request, summary, knowledge=self.knowledge(), advisor=self.advisor)
+        return PlanOutcome(result, summary, launch_of(request, summary, result))
+
+
+def advisor_of(settings: Settings) -> Advisor:
+    """The language model that is configured, else the rules. A model is imported and reached when it is first asked."""
+    if settings.llm_model is None:
+        return RulesAdvisor()
+    return LlmAdvisor(
+        settings.llm_model,
+        api_base=settings.llm_api_base,
+        api_key=settings.llm_api_key,
+        timeout_s=settings.llm_timeout_s,
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """What the trace readers refuse."""
+    return Limits(
+        max_compressed_bytes=settings.max_upload_bytes,
+        max_decompressed_bytes=settings.max_decompressed_bytes,
+        max_events=settings.max_events,
+    )
+
+
+class KnowledgeOwner:
+    """The knowledge base of one process: opened once, by whoever needs it first; a failed opening is tried again."""
+
+    def __init__(self, settings: Settings, store_dir: Path | None = None) -> None:
+        """`store_dir`: where the embedded store lies; None takes that of the settings."""
+        self.shelf = NoteShelf(settings.notes_dir)
+        self._store_dir = store_dir or settings.knowledge_dir
+        self._settings = settings
+        self._embedder = MiniLmEmbedder()
+        self._lock = threading.Lock()
+        self._indexing = threading.Lock()
+        self._base: KnowledgeBase | None = None
+        self._error: str | None = None
+        self._closed = False
+
+    def get(self) -> KnowledgeBase:
+        """The open knowledge base; StoreBusy, KnowledgeUnavailable."""
+        with self._lock:
+            if self._closed:
+                raise KnowledgeUnavailable("the knowledge store is closed: the service is stopping")
+            if self._base is None:
+                try:
+                    self._base = self._open()
+                    self._error = None
+                except ShardwiseError as error:
+                    self._error = error.message
+                    raise
+            return self._base
+
+    def sync(self) -> SyncReport:
+        """Bring the store in line with the notes as they are now. Errors as `get`."""
+        base = self.get()
+        with self._indexing:
+            return sync(base.store, self._embedder, read_notes(*self.shelf.folders()))
+
+    def rebuild(self) -> SyncReport:
+        """Empty the store and embed every note again. Errors as `get`."""
+        base = self.get()
+        with self._indexing:
+            return rebuild(base.store, self._embedder, read_notes(*self.shelf.folders()))
+
+    def warm(self) -> None:
+        """Open the store, load the embedder, import the planning graph: the first plan need not wait for them."""
+        import agents.planning.graph  # noqa: F401
+
+        self.get()
+        self._embedder.load()
+
+    def close(self) -> None:
+        """Give the store back, for good."""
+        with self._lock:
+            self._closed = True
+            if self._base is not None:
+                self._base.close()
+                self._base = None
+
+    def parts(self) -> tuple[Part, Part]:
+        """(knowledge store, embedder) as /readyz shows them."""
+        waiting = Part(state="starting") if self._settings.warm_embedder else Part(state="on_demand")
+        failed = Part(state="failed", detail=self._error) if self._error is not None else None
+        store = Part(state="ready") if self._base is not None else failed or waiting
+        embedder = Part(state="ready") if self._embedder.loaded else failed or waiting
+        return store, embedder
+
+    def _open(self) -> KnowledgeBase:
+        host, port, folders = self._settings.chroma_host, self._settings.chroma_port, self.shelf.folders()
+        if host is not None:
+            base, report = connect_knowledge_base(host, port, self._embedder, folders=folders)
+        else:
+            base, report = open_knowledge_base(self._store_dir, self._embedder, folders=folders)
+        if report.rebuilt_because is not None:
+            _log.warning("knowledge store rebuilt: %s", report.rebuilt_because)
+        _log.info("knowledge store: %d notes, %d chunks, %d embedded now", report.notes, report.chunks, report.embedded)
+        return base
+
+
+@contextmanager
+def command_knowledge(settings: Settings, say: Callable[[str], None]) -> Iterator[Callable[[], KnowledgeOwner]]:
+    """The knowledge of one command, opened when it is first called for.
+
+    `say` tells the user which store is busy and which one is taken instead.
+    """
+    with tempfile.TemporaryDirectory(prefix="shardwise-") as temporary, ExitStack() as stack:
+        stores = (settings.knowledge_dir, settings.data_dir / "command" / "knowledge", Path(temporary) / "knowledge")
+
+        @cache
+        def knowledge() -> KnowledgeOwner:
+            for store_dir in stores[:-1]:
+                try:
+                    return opened(store_dir)
+                except StoreBusy as error:
+                    say(f"{error.message}; this command keeps an index of its own")
+            return opened(stores[-1])
+
+        def opened(store_dir: Path) -> KnowledgeOwner:
+            owner = KnowledgeOwner(settings, store_dir)
+            stack.callback(owner.close)
+            owner.get()
+            return owner
+
+        yield knowledge
+
+
+@contextmanager
+def command_planner(settings: Settings, say: Callable[[str], None]) -> Iterator[Planner]:
+    """A planner for one command; `say` as in `command_knowledge`."""
+    with command_knowledge(settings, say) as knowledge:
+        yield TracePlanner(lambda: knowledge().get(), limits_of(settings), advisor_of(settings))
