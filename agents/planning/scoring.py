@@ -61,7 +61,7 @@ def _mesh_note(plan: ParallelismPlan) -> str:
     if plan.mesh() is not None:
         return ""
     axes = [name for name, degree in (("pipeline stages", plan.pp), ("expert parallelism", plan.ep)) if degree > 1]
-    return f"{' and '.join(axes)} have no axis in a (replica, data, seq, model) mesh"
+    return f"a (replica, data, seq, model) mesh has no axis for {' and '.join(axes)}"
 
 
 def _queue_risks(projection: Projection, job: Job) -> list[str]:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from projector.specs.plan import Phase
 from projector.specs.record import Record
@@ -92,6 +92,7 @@ class Rejection(Record):
     unit: str = ""
     comparison: Literal[">", "<", "does not divide", "!="] = ">"
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def text(self) -> str:
         """The refusal as a sentence fragment that names the limit and the overshoot."""
