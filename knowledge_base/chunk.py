@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from knowledge_base.note import Note
+from knowledge_base.rule import rule_of, to_text
 
 # all-MiniLM-L6-v2 reads 256 tokens and ignores the rest; formulas take a token for every two or three characters
 MAX_CHUNK_CHARACTERS = 640
@@ -18,7 +19,7 @@ class Chunk:
     """One passage with the front matter of its note.
 
     chunk_id changes when the passage does: note id, section slug, and the start of the content hash.
-    order is the place of the passage within its note.
+    order is the place of the passage within its note. rule: the note's inequality with its notation (`rule.to_text`).
     """
 
     note_id: str
@@ -32,6 +33,7 @@ class Chunk:
     phases: tuple[str, ...]
     hardware: tuple[str, ...]
     sources: tuple[str, ...]
+    rule: str = ""
 
     @property
     def embedded_text(self) -> str:
@@ -46,7 +48,8 @@ class Chunk:
     @cached_property
     def record_hash(self) -> str:
         """sha256 of everything stored beside the vector: a changed lever or source updates it without embedding."""
-        stored = [self.content_hash, self.order, self.levers, self.causes, self.phases, self.hardware, self.sources]
+        lists = [self.levers, self.causes, self.phases, self.hardware, self.sources]
+        stored = [self.content_hash, self.order, *lists, self.rule]
         return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
 
     @property
@@ -57,6 +60,7 @@ class Chunk:
 
 def chunk_note(note: Note) -> tuple[Chunk, ...]:
     """The passages of a note in reading order: one a section, more where a section is long."""
+    rule = to_text(rule_of(note))
     passages = [(section, text) for section in note.sections for text in _split(section.text)]
     return tuple(
         Chunk(
@@ -71,6 +75,7 @@ def chunk_note(note: Note) -> tuple[Chunk, ...]:
             phases=note.phases,
             hardware=note.hardware,
             sources=tuple(source.text for source in note.sources),
+            rule=rule,
         )
         for order, (section, text) in enumerate(passages)
     )

@@ -14,6 +14,8 @@
       - {name: bubble_frac, expression: (stages - 1) / micro_batches, value: 0.22, unit: fraction, meaning: ...}
     inequality: bubble_frac < 0.1    what decides whether the lever helps
     holds: false                     its truth at the worked number
+    decides: plan                    may be left out; plan: the inequality is true of the plans this note speaks for,
+                                     advice (the default): it decides something that is no field of a plan
     sources:
       - {title: ..., url: "https://...", year: 2021}      or read: 2026-11-30
     ---
@@ -42,6 +44,7 @@ from projector.specs.record import Record
 
 NOTES_FOLDER = Path(__file__).parent / "notes"
 HardwareKind = Literal["gpu", "tpu"]
+Decides = Literal["plan", "advice"]
 PHASES: tuple[str, ...] = ("training", "serving")
 HARDWARE_KINDS: tuple[str, ...] = ("gpu", "tpu")
 SECTIONS = ("Claim", "When it helps", "When it hurts", "The inequality that decides", "Worked number")
@@ -128,6 +131,7 @@ class Note(Record):
     worked: tuple[WorkedStep, ...] = Field(min_length=1)
     inequality: str
     holds: bool
+    decides: Decides = "advice"
     sources: tuple[Source, ...] = Field(min_length=1)
     sections: tuple[Section, ...]
 

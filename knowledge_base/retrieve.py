@@ -7,6 +7,7 @@ from typing import Any
 from knowledge_base.chunk import Chunk
 from knowledge_base.embed import Embedder
 from knowledge_base.note import HARDWARE_KINDS, PHASES, HardwareKind
+from knowledge_base.rule import NoteRule, from_text
 from knowledge_base.store import Match, NoteStore
 from projector.errors import InvalidDescription, UnknownName
 from projector.levers import LEVERS
@@ -22,7 +23,8 @@ _PASSAGES_PER_NOTE = 8
 class RetrievedNote:
     """A note with its best passage. `quote` and `title` are the author's text: data, never instructions or markup.
 
-    similarity: cosine of query and passage, in [-1, 1].
+    similarity: cosine of query and passage, in [-1, 1]. rule: the note's inequality with its notation; None where the
+    store holds none.
     """
 
     note_id: str
@@ -33,6 +35,7 @@ class RetrievedNote:
     similarity: float
     levers: tuple[str, ...]
     causes: tuple[str, ...]
+    rule: NoteRule | None = None
 
 
 class KnowledgeBase:
@@ -160,4 +163,5 @@ def _retrieved(match: Match) -> RetrievedNote:
         similarity=match.similarity,
         levers=chunk.levers,
         causes=chunk.causes,
+        rule=from_text(chunk.rule) if chunk.rule else None,
     )

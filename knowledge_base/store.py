@@ -265,6 +265,7 @@ def _metadata(chunk: Chunk) -> dict[str, Any]:
         "slug": chunk.slug,
         "order": chunk.order,
         "record_hash": chunk.record_hash,
+        "rule": chunk.rule,
         # Chroma refuses an empty list
         **{name: values for name, values in lists.items() if values},
     }
@@ -279,6 +280,7 @@ def _chunk(metadata: Mapping[str, Any], text: str) -> Chunk:
         slug=metadata["slug"],
         order=metadata["order"],
         text=text,
+        rule=metadata.get("rule") or "",
         **lists,
     )
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from knowledge_base.chunk import chunk_note
-from knowledge_base.note import NOTES_FOLDER, Note, inequality_holds, read_notes, recompute
+from knowledge_base.note import NOTES_FOLDER, PHASES, Note, inequality_holds, read_notes, recompute
 from projector.catalog import chip
 from projector.levers import LEVERS
 from projector.specs.bottleneck import CAUSES
@@ -20,9 +20,10 @@ def test_there_are_at_least_forty_seven_notes() -> None:
     assert len(NOTES) >= 47
 
 
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("cause", sorted(set(CAUSES) - {"unknown"}))
-def test_every_cause_a_diagnosis_can_give_has_a_note(cause: str) -> None:
-    assert [note.id for note in NOTES if cause in note.causes]
+def test_every_cause_a_diagnosis_can_give_has_a_note_in_each_phase(cause: str, phase: str) -> None:
+    assert [note.id for note in NOTES if cause in note.causes and phase in note.phases]
 
 
 @pytest.mark.parametrize("lever", LEVERS, ids=lambda lever: lever.name)

@@ -1,23 +1,39 @@
 """The notes that ship, the real embedding model and a real Chroma: does the right note come first?"""
 
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from note_questions import QUESTIONS as NATURAL_QUESTIONS
 
+from agents.planning.citations import MOST_LEVERS, notes_for
 from knowledge_base.embed import MiniLmEmbedder
 from knowledge_base.index import open_knowledge_base
 from knowledge_base.note import NOTES_FOLDER, Note, read_notes
-from knowledge_base.retrieve import KnowledgeBase
-from projector.specs.bottleneck import Cause
+from knowledge_base.retrieve import KnowledgeBase, RetrievedNote
+from projector.levers import LEVERS
+from projector.specs.bottleneck import BOTTLENECK_OF, CAUSES, Cause
 from projector.specs.plan import Phase
 
 NOTES = read_notes(NOTES_FOLDER)
 
 # phase, cause of the diagnosis, what an analyzer would say, note that should come first
 QUESTIONS: tuple[tuple[Phase, Cause, str, str], ...] = (
-    ("training", "compute_throughput", "compute-bound: large GEMMs at high utilisation fill the step", "fp8-training"),
+    (
+        "training",
+        "compute_throughput",
+        "compute-bound: large GEMMs at high utilisation fill the step",
+        "compute-bound-with-nothing-exposed",
+    ),
     ("training", "hbm_bandwidth", "top operators bound by HBM, weights replicated", "memory-bound-training-steps"),
-    ("training", "hbm_capacity", "out of memory in the backward pass, peak near capacity", "activation-recompute"),
+    (
+        "training",
+        "hbm_capacity",
+        "out of memory in the backward pass, peak near capacity",
+        "memory-cliff-and-fragmentation",
+    ),
+    ("training", "hbm_capacity", "activations of the forward pass do not fit", "activation-recompute"),
     (
         "training",
         "exposed_tp",
@@ -67,6 +83,20 @@ QUESTIONS: tuple[tuple[Phase, Cause, str, str], ...] = (
 )
 
 
+class _CountingKnowledge:
+    """A knowledge base that counts how often each note is among the first three of an answer."""
+
+    def __init__(self, knowledge: KnowledgeBase) -> None:
+        self._knowledge = knowledge
+        self.times: dict[str, int] = {}
+
+    def search(self, query: str, **filters: Any) -> tuple[RetrievedNote, ...]:
+        found = self._knowledge.search(query, **filters)
+        for note in found[:3]:
+            self.times[note.note_id] = self.times.get(note.note_id, 0) + 1
+        return found
+
+
 @pytest.fixture(scope="module")
 def knowledge(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLmEmbedder) -> Iterator[KnowledgeBase]:
     knowledge, report = open_knowledge_base(tmp_path_factory.mktemp("kb") / "store", minilm)
@@ -103,6 +133,38 @@ def test_an_off_topic_query_is_visibly_far_from_everything(knowledge: KnowledgeB
 def test_every_note_can_be_found(knowledge: KnowledgeBase, note: Note) -> None:
     found = knowledge.search(note.title, phase=note.phases[0], causes=note.causes[:1], k=1)
     assert found[0].note_id == note.id
+
+
+def test_every_note_has_a_question() -> None:
+    assert NATURAL_QUESTIONS.keys() == {note.id for note in NOTES}
+
+
+@pytest.mark.parametrize("note_id", NATURAL_QUESTIONS)
+def test_an_engineers_question_finds_its_note(knowledge: KnowledgeBase, note_id: str) -> None:
+    phase, question = NATURAL_QUESTIONS[note_id]
+    assert note_id in [note.note_id for note in knowledge.search(question, phase=phase, k=3)]
+
+
+def test_the_planner_reaches_most_notes(knowledge: KnowledgeBase) -> None:
+    """Every query the planner can make, on both kinds of hardware, counted by note among the first three.
+
+    Notes it never reaches answer only what people ask, which the test above covers; they may not become many.
+    """
+    asked = _CountingKnowledge(knowledge)
+    for phase in ("training", "serving"):
+        levers = [lever for lever in LEVERS if phase in lever.phases]
+        for cause in CAUSES:
+            diagnosis: Any = SimpleNamespace(cause=cause, bottleneck=BOTTLENECK_OF[cause])
+            for kind in ("gpu", "tpu"):
+                job: Any = SimpleNamespace(phase=phase, hardware=SimpleNamespace(kind=kind))
+                for start in range(0, len(levers), MOST_LEVERS):
+                    pulled: Any = levers[start : start + MOST_LEVERS]
+                    notes_for(job, diagnosis, pulled, asked)
+    never = {note.id for note in NOTES} - asked.times.keys()
+    for note_id, times in sorted(asked.times.items(), key=lambda item: -item[1]):
+        print(f"{times:4d} {note_id}")
+    print("never:", ", ".join(sorted(never)))
+    assert len(never) <= len(NOTES) // 8
 
 
 def test_results_repeat_and_equal_exhaustive_search(knowledge: KnowledgeBase, minilm: MiniLmEmbedder) -> None:
