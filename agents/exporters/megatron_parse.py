@@ -1,0 +1,92 @@
+"""Megatron-LM arguments read back as a plan."""
+
+from collections.abc import Sequence
+
+from agents.exporters.arguments import Arguments, divided, flags, plan_of
+from agents.exporters.exporter import Known, ParsedLaunch
+from projector.errors import InvalidDescription
+
+ZERO_STAGE = {"no_shard": "0", "optim": "1", "optim_grads": "2", "optim_grads_params": "3"}
+GRANULARITY = {"full": "full", "selective": "selective"}
+
+
+def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
+    """The plan of an argument vector; errors as in `Exporter.parse`."""
+    given = flags(arguments)
+    tp = given.count("--tensor-model-parallel-size")
+    pp = given.count("--pipeline-model-parallel-size")
+    cp = given.count("--context-parallel-size")
+    dp = divided(_world_size(given, known.devices), tp * pp * cp, "tp * pp * cp of the processes")
+    micro_batch = given.count("--micro-batch-size")
+    vp = given.count("--num-virtual-stages-per-pipeline-rank")
+    fsdp, zero_stage = _sharding(given, dp, cp)
+    ep, etp = _experts(given, tp, known)
+    fields = {
+        "phase": "training",
+        "dp": dp,
+        "tp": tp,
+        "pp": pp,
+        "cp": cp,
+        "vp": vp,
+        "ep": ep,
+        "etp": etp,
+        "fsdp": fsdp,
+        "zero_stage": zero_stage,
+        "schedule": "interleaved" if vp > 1 else "1f1b",
+        "sp": given.has("--sequence-parallel") and tp > 1,
+        "micro_batch": micro_batch,
+        "grad_accum": divided(
+            given.count("--global-batch-size", dp * micro_batch), dp * micro_batch, "dp * micro batch of the batch"
+        ),
+        "recompute": given.one_of("--recompute-granularity", GRANULARITY, "none"),
+        "compute_dtype": _compute_dtype(given),
+        **_overlap(given, zero_stage),
+    }
+    return ParsedLaunch(plan=plan_of(fields), ignored=given.ignored)
+
+
+def _world_size(given: Arguments, devices: int | None) -> int:
+    """Processes torchrun starts, else the stated devices."""
+    nodes, each = given.count_or_fill("--nnodes"), given.count_or_fill("--nproc-per-node")
+    if nodes is not None and each is not None:
+        return nodes * each
+    if devices is None:
+        raise InvalidDescription("the number of processes is not in the arguments", hint="state the devices")
+    return devices
+
+
+def _sharding(given: Arguments, dp: int, cp: int) -> tuple[int, int]:
+    """(fsdp, zero_stage); the instances of a plain distributed optimizer have no word in a plan."""
+    distributed = given.has("--use-distributed-optimizer")
+    if not given.has("--use-megatron-fsdp"):
+        return 1, 1 if distributed else 0
+    stage = int(given.one_of("--data-parallel-sharding-strategy", ZERO_STAGE, "3"))
+    if stage < 3:
+        return 1, stage
+    replicas = given.count("--num-distributed-optimizer-instances")
+    group = divided(dp * cp, replicas, "optimizer instances of dp * cp")
+    return max(1, divided(group, cp, "cp of the sharding group")), stage
+
+
+def _experts(given: Arguments, tp: int, known: Known) -> tuple[int, int]:
+    """(ep, etp): a mixture of experts slices its experts by tp unless told otherwise."""
+    ep = given.count("--expert-model-parallel-size")
+    moe = given.has("--num-experts") or ep > 1 or known.moe
+    return ep, given.count("--expert-tensor-parallel-size", tp if moe else 1)
+
+
+def _compute_dtype(given: Arguments) -> str:
+    """The narrowest that is switched on; fp32 where none is."""
+    flag_of = {"fp4": "--fp4-format", "fp8": "--fp8-format", "bf16": "--bf16", "fp16": "--fp16"}
+    on = [dtype for dtype, flag in flag_of.items() if given.has(flag)]
+    return on[0] if on else "fp32"
+
+
+def _overlap(given: Arguments, zero_stage: int) -> dict[str, bool]:
+    """Stages 2 and 3 always overlap reductions, 3 the gathers too; without sharding there is nothing to gather."""
+    reduces, gathers = given.has("--overlap-grad-reduce"), given.has("--overlap-param-gather")
+    return {
+        "overlap_grad_reduce": reduces or zero_stage >= 2,
+        "overlap_param_gather": gathers or zero_stage in (0, 3),
+        "overlap_tp": given.has("--tp-comm-overlap"),
+    }
