@@ -54,7 +54,7 @@ class Diagnosis(Record):
     scores: dict[Bottleneck, float] = Field(
         description="share of the window each class explains; they need not sum to 1"
     )
-    shares: Shares
+    shares: Shares | None = Field(None, description="None: nothing was measured or projected")
     window: str = Field("", description="what the shares are fractions of: the recorded window, or its marked steps")
     margin: float
     ambiguous: bool

@@ -72,27 +72,28 @@ class Content:
         return re.search(pattern, self.head) is not None
 
 
-def open_content(path: Path, limits: Limits) -> Content:
+def open_content(path: Path, limits: Limits, name: str | None = None) -> Content:
     """Read one file; gzip is recognised by its magic bytes, never by the name.
+
+    name: what to call the file in errors and answers, where its path says nothing to the reader.
 
     Raises `InvalidDescription` (no such file), `EmptyTrace`, `CorruptTrace`, `TraceTooLarge`.
     """
+    name = path.name if name is None else name
     if not path.is_file():
-        raise InvalidDescription(f"no trace file {path.name!r}", hint="give the path of one profiler trace")
+        raise InvalidDescription(f"no trace file {name!r}", hint="give the path of one profiler trace")
     size = path.stat().st_size
     if not size:
-        raise EmptyTrace(f"{path.name} has no bytes")
+        raise EmptyTrace(f"{name} has no bytes")
     with path.open("rb") as file:
         compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-    limits.check(
-        "max_compressed_bytes" if compressed else "max_decompressed_bytes", size, f"size of {path.name} in bytes"
-    )
+    limits.check("max_compressed_bytes" if compressed else "max_decompressed_bytes", size, f"size of {name} in bytes")
     if not compressed:
-        return Content(path.name, path.read_bytes())
-    return _inflate(path, limits)
+        return Content(name, path.read_bytes())
+    return _inflate(path, limits, name)
 
 
-def _inflate(path: Path, limits: Limits) -> Content:
+def _inflate(path: Path, limits: Limits, name: str) -> Content:
     """Inflate every member of a gzip file in bounded pieces, checking the limits after each."""
     data = bytearray()
     warnings: tuple[str, ...] = ()
@@ -103,12 +104,12 @@ def _inflate(path: Path, limits: Limits) -> Content:
         while pending:
             read += len(pending)
             while not member.eof:
-                piece = _decompress(member, pending, path.name, len(data))
+                piece = _decompress(member, pending, name, len(data))
                 data += piece
                 pending = member.unconsumed_tail
-                limits.check("max_decompressed_bytes", len(data), f"decompressed size of {path.name} in bytes")
+                limits.check("max_decompressed_bytes", len(data), f"decompressed size of {name} in bytes")
                 if len(data) > _RATIO_CHECKED_FROM_BYTES:
-                    limits.check("max_ratio", len(data) / read, f"compression ratio of {path.name}")
+                    limits.check("max_ratio", len(data) / read, f"compression ratio of {name}")
                 if not pending and len(piece) < _INFLATE_BYTES:
                     break
             if member.eof:
@@ -122,9 +123,9 @@ def _inflate(path: Path, limits: Limits) -> Content:
                 pending = file.read(_READ_BYTES)
     if not data:
         if member.eof:
-            raise EmptyTrace(f"{path.name} is a gzip file of nothing")
-        raise CorruptTrace(f"{path.name} ends inside the gzip header", hint="copy the file again")
-    return Content(path.name, data, truncated=not member.eof, warnings=warnings)
+            raise EmptyTrace(f"{name} is a gzip file of nothing")
+        raise CorruptTrace(f"{name} ends inside the gzip header", hint="copy the file again")
+    return Content(name, data, truncated=not member.eof, warnings=warnings)
 
 
 def _decompress(member: "isal_zlib.Decompress", pending: bytes, name: str, done: int) -> bytes:

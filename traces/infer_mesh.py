@@ -7,6 +7,7 @@ from typing import Final
 
 from projector.breakdown import Axis
 from projector.specs.plan import Phase
+from projector.specs.record import MOST_DEVICES
 from traces.collectives import Communication
 from traces.facts import Facts, any_case, matching
 from traces.summary_types import Inferred, ProcessGroup
@@ -91,7 +92,7 @@ def _world_size(facts: Facts) -> Inferred[int] | None:
     metadata = facts.trace.metadata
     if metadata.world_size:
         return Inferred(value=metadata.world_size, confidence=1.0, basis=metadata.world_size_basis)
-    sizes = [one.group_size for one in facts.communications if one.group_size]
+    sizes = [one.group_size for one in facts.communications if one.group_size and one.group_size <= MOST_DEVICES]
     if sizes:
         return Inferred(value=max(sizes), confidence=0.5, basis="size of the largest group that communicated; at least")
     return None

@@ -36,6 +36,8 @@ _CLASS_NAMES: dict[int, EventClassName] = {
 }
 Kind = OperatorKind | Literal["communication", "copy"]
 
+_LONGEST_SHOWN = 4096
+
 
 @dataclass(slots=True)
 class _Sum:
@@ -73,7 +75,7 @@ class KernelTable:
         """The costliest names."""
         ordered = sorted(self.by_name.items(), key=lambda item: (-item[1].total_ns, item[0]))
         return tuple(
-            KernelTime(name=name, kind=kind, count=one.count, total_ns=one.total_ns)
+            KernelTime(name=_shown(name), kind=kind, count=one.count, total_ns=one.total_ns)
             for (name, kind), one in ordered[:count]
         )
 
@@ -138,3 +140,8 @@ def merged(tables: Iterable[KernelTable]) -> KernelTable:
         for reason, one in table.by_reason.items():
             total.by_reason.setdefault(reason, _Sum()).add(one.count, one.total_ns)
     return total
+
+
+def _shown(name: str) -> str:
+    """A kernel name; of one longer than any compiler writes, its beginning and its length."""
+    return name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}... ({len(name):,} characters)"

@@ -24,9 +24,11 @@ _TOP_OPS = 500
 _SHARES = tuple(TimeShares.model_fields)
 
 
-def read_summary(paths: Sequence[Path], *, limits: Limits = DEFAULT_LIMITS) -> TraceSummary:
-    """Read and summarise the trace files of one job. Raises what `read_traces` and `summarise` raise."""
-    return summarise(read_traces(paths, limits=limits))
+def read_summary(
+    paths: Sequence[Path], *, limits: Limits = DEFAULT_LIMITS, names: Sequence[str] | None = None
+) -> TraceSummary:
+    """Read and summarise the files of one job. Arguments and errors as of `read_traces`, errors of `summarise`."""
+    return summarise(read_traces(paths, limits=limits, names=names))
 
 
 def summarise(traces: Sequence[Trace], *, evidence: Evidence = "provenance") -> TraceSummary:

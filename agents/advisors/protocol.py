@@ -60,12 +60,26 @@ class Step(Record):
     too_large_without_bytes: float | None
 
 
+class Standing(Record):
+    """What a retrieved note says of one plan: whether its inequality holds at the plan's own numbers.
+
+    relieves: the note is filed under the diagnosed cause. statement: the inequality and both its sides in numbers.
+    """
+
+    chunk_id: str
+    title: str
+    holds: bool
+    relieves: bool
+    statement: str
+
+
 class Candidate(Record):
     """A legal plan that passed every gate, already projected.
 
     gain_frac: by how much the objective's ratio to the reference improves (0.25: a quarter better), positive is better.
     relieving: levers among `levers` that relieve the diagnosed cause, where the projection shows it. keeps: this is the
-    current plan. is_reference: the others are compared with it.
+    current plan. is_reference: the others are compared with it. shows_relief: the projection shows that the cause is
+    relieved, by whichever lever. standings: what retrieved notes say of it.
     """
 
     id: str = Field(pattern=r"^c\d+$")
@@ -83,6 +97,8 @@ class Candidate(Record):
     keeps: bool
     is_reference: bool
     evidence: tuple[Evidence, ...]
+    shows_relief: bool = False
+    standings: tuple[Standing, ...] = ()
 
 
 class Note(Record):

@@ -2,14 +2,15 @@
 
 Repeatedly, of the candidates that are left:
   1. Let the best one improve the objective by the ratio r.
-  2. Candidates within 5 % of r that pull a lever relieving the diagnosed cause form the field; where there are none,
-     all form it. So a relieving plan goes first unless another one is clearly faster.
+  2. Candidates within 5 % of r that relieve the diagnosed cause form the field; where there are none, all form it. So a
+     relieving plan goes first unless another one is clearly faster. A plan relieves the cause by a lever of ours, or by
+     one that a note about the cause names, if the note holds for the plan and the projection shows the relief.
   3. Where some of the field within 5 % of its best leave a tenth of the memory free, only such plans stay in it: the
      last tenth is where a run turns slow or fails.
   4. Among those within 1 % (the noise of a projection) of the field's best, the plan wins that uses other axes than the
-     picks above it, then has a note about one of its levers, then the lower effort to adopt, fewer changes (where
-     something runs that is changed), the model split over fewer devices, the higher gain, its place in the projector's
-     order.
+     picks above it, then has no note against it, then the lower effort to adopt, a note that holds for it, fewer
+     changes (where something runs that is changed), the model split over fewer devices, the higher gain, its place in
+     the projector's order. A note that holds is no reason to do more work for the same gain.
 The next pick must have another layout while one is left whose layout is new.
 When no layout removes the cause, the plan that relieves it by the fewest changes goes first if it gains at all.
 """
@@ -59,23 +60,34 @@ def family_of(plan: ParallelismPlan) -> tuple[bool, ...]:
 
 
 def _best(question: AdvisorInput, pool: Sequence[Candidate], picked: Sequence[Candidate]) -> Candidate:
-    field = [candidate for candidate in _within(pool, PREFERENCE_FRAC) if candidate.relieving] or list(pool)
+    field = [candidate for candidate in _within(pool, PREFERENCE_FRAC) if _relieves(candidate)] or list(pool)
     field = [candidate for candidate in _within(field, PREFERENCE_FRAC) if not is_tight(candidate)] or field
-    noted = frozenset(lever for note in question.notes for lever in note.levers)
     families = frozenset(family_of(pick.plan) for pick in picked)
 
-    def preference(candidate: Candidate) -> tuple[bool, bool, int, int, int, float]:
+    def preference(candidate: Candidate) -> tuple[bool, bool, int, bool, int, int, float]:
         plan = candidate.plan
         return (
             family_of(plan) in families,
-            not noted.intersection(candidate.levers),
+            support(candidate) < 0,
             EFFORTS.index(candidate.effort),
+            support(candidate) <= 0,
             len(candidate.changes) if question.reference_is_current else 0,
             plan.tp * plan.pp * plan.cp * plan.ep,
             -candidate.gain_frac,
         )
 
     return min(_within(field, NOISE_FRAC), key=preference)
+
+
+def support(candidate: Candidate) -> int:
+    """1 where notes hold for the plan and none speaks against it, -1 the other way round, 0 otherwise."""
+    holding = [standing.holds for standing in candidate.standings]
+    return int(any(holding)) - int(not all(holding))
+
+
+def _relieves(candidate: Candidate) -> bool:
+    named = any(standing.holds and standing.relieves for standing in candidate.standings)
+    return bool(candidate.relieving) or (candidate.shows_relief and named and support(candidate) > 0)
 
 
 def _within(pool: Sequence[Candidate], frac: float) -> list[Candidate]:

@@ -5,6 +5,7 @@ Deterministic: the same question gives the same answer in every process.
 
 from typing import Literal
 
+from agents.advisors.moves import Move, moves_of, sentences_of
 from agents.advisors.protocol import AdvisorChoice, AdvisorInput, Candidate, LeverView, Note, Pick
 from agents.advisors.ranking import NOISE_FRAC, is_tight, rank
 from agents.causes import CAUSE_PHRASE
@@ -42,20 +43,21 @@ class RulesAdvisor:
     def choose(self, question: AdvisorInput, problems: tuple[str, ...] = ()) -> AdvisorChoice:
         """The ranked picks. `problems` is ignored: the answer would be the same."""
         del problems
-        return AdvisorChoice(picks=tuple(_pick(question, candidate) for candidate in rank(question)))
+        ranked, moves = rank(question), moves_of(question)
+        return AdvisorChoice(picks=tuple(_pick(question, candidate, moves[candidate.id]) for candidate in ranked))
 
 
-def _pick(question: AdvisorInput, candidate: Candidate) -> Pick:
-    notes = _notes_for(question, candidate)
+def _pick(question: AdvisorInput, candidate: Candidate, move: Move) -> Pick:
+    about = tuple(note.citation.chunk_id for note in _notes_for(question, candidate))
     known = {entry.id for entry in question.diagnosis.evidence}
     deciding = [name for name in CAUSE_EVIDENCE.get(question.diagnosis.cause, ()) if name in known]
     own = [entry.id for entry in candidate.evidence]
     return Pick(
         candidate=candidate.id,
-        rationale=" ".join(_rationale(question, candidate)),
+        rationale=" ".join([*_rationale(question, candidate), *sentences_of(move)]),
         risks=tuple(_risks(question, candidate)),
         evidence=(*deciding, *own),
-        citations=tuple(note.citation.chunk_id for note in notes),
+        citations=tuple(dict.fromkeys((*move.cited, *about)))[: max(CITATIONS_A_PICK, len(move.cited))],
     )
 
 
@@ -64,7 +66,8 @@ def _notes_for(question: AdvisorInput, candidate: Candidate) -> list[Note]:
     cause = question.diagnosis.cause
     chosen: list[Note] = []
     for lever in _by_weight(candidate):
-        about = [note for note in question.notes if lever in note.levers and note not in chosen]
+        named = {note.citation.note_id for note in chosen}
+        about = [note for note in question.notes if lever in note.levers and note.citation.note_id not in named]
         if about:
             chosen.append(min(about, key=lambda note: _distance(note, lever, cause)))
     return chosen[:CITATIONS_A_PICK]

@@ -100,4 +100,4 @@ def _composed_texts(question: AdvisorInput, candidate: Candidate) -> Iterator[st
     yield from (entry.claim for entry in (*question.diagnosis.evidence, *candidate.evidence))
     yield from (text for change in candidate.changes for text in (change.before, change.after, change.why))
     yield from (lever.mechanism for lever in question.levers)
-    yield from (note.citation.quote for note in question.notes)
+    yield from (text for note in question.notes for text in (note.citation.title, note.citation.quote))

@@ -11,12 +11,13 @@ from agents.advisors.ask import ask
 from agents.advisors.protocol import Advisor, AdvisorInput, Candidate, Note, Pick
 from agents.causes import CAUSE_PHRASE, NOT_LAYOUT
 from agents.findings import Diagnosis, LlmUsage, NearMiss
-from agents.planning.citations import notes_for
+from agents.planning.citations import notes_for, shown_notes
 from agents.planning.job import Job
 from agents.planning.reference import Reference
 from agents.planning.resolve import plan_text
 from agents.planning.scores import Scores, feasible, legal_space, score
-from agents.planning.shortlist import lever_views, shortlist
+from agents.planning.shortlist import layout_rows, lever_views, shortlist
+from agents.planning.standings import noted_rows, with_standings
 from agents.planning.state import Knowledge
 from agents.wording import listed
 from projector.legality import check, memory_rejection
@@ -68,7 +69,11 @@ def propose(
     scores = score(batch, job)
     passing = feasible(scores, job)
     found = shortlist(scores, passing, job, reference, diagnosis.cause)
-    notes = notes_for(job, diagnosis, lever_views(found), knowledge)
+    retrieved = notes_for(job, diagnosis, lever_views(found), knowledge)
+    noted = noted_rows(scores, layout_rows(scores, passing, job, reference), retrieved, job, reference)
+    found = shortlist(scores, passing, job, reference, diagnosis.cause, also=noted) if noted else found
+    found = with_standings(found, retrieved.notes, retrieved.rules, job, diagnosis.cause)
+    notes = shown_notes(retrieved, found)
     question = AdvisorInput(
         phase=job.phase,
         objective=job.target,

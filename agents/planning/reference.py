@@ -83,8 +83,7 @@ def _plainest(batch: PlanBatch, good: NDArray[np.float64], passing: NDArray[np.b
 
 def _stated_numerics(batch: PlanBatch, job: Job) -> NDArray[np.bool_]:
     """Plans that compute and store in the workload's precision, where the search has such; shape [n]."""
-    mask = np.ones(len(batch), dtype=np.bool_)
-    fields = ("compute_dtype",) if job.phase == "training" else ("weight_dtype",)
-    for field in fields:
-        mask &= batch.columns[field] == job.workload.precision
-    return mask & (batch.columns["kv_cache_dtype"] == ParallelismPlan.model_fields["kv_cache_dtype"].default)
+    field = "compute_dtype" if job.phase == "training" else "weight_dtype"
+    cache = ParallelismPlan.model_fields["kv_cache_dtype"].default
+    stored = np.asarray(batch.columns["kv_cache_dtype"] == cache, dtype=np.bool_)
+    return stored & np.asarray(batch.columns[field] == job.workload.precision, dtype=np.bool_)

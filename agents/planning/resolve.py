@@ -39,6 +39,8 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     workload, current = resolve_workload(
         request, summary, phase, architecture, current, source, placed.devices, origins
     )
+    if request.verify:
+        origins.warnings.append("verify: this version has no compiler check, so no proposal was verified by one")
     job = Job(
         phase=phase,
         workload=workload,

@@ -6,7 +6,8 @@ From possibly thousands of plans are kept:
   - the same again among the plans that leave a tenth of the memory free,
   - on the reference's layout, the best plan that pulls only one lever, for each lever,
   - where layouts are too few to choose three from, the best plan of each set of changed fields, then the next best,
-  - the current plan, so that "keep" can be said.
+  - the current plan, so that "keep" can be said,
+  - what the caller asks for besides: plans that a retrieved note speaks for.
 """
 
 from collections.abc import Iterable
@@ -44,11 +45,19 @@ Rows = NDArray[np.intp]
 
 
 def shortlist(
-    scores: Scores, passing: NDArray[np.bool_], job: Job, reference: Reference, cause: Cause
+    scores: Scores,
+    passing: NDArray[np.bool_],
+    job: Job,
+    reference: Reference,
+    cause: Cause,
+    also: Iterable[int] = (),
 ) -> tuple[Candidate, ...]:
-    """Candidates best first, with ids c1, c2, ... in that order. Empty when nothing passes the gates."""
+    """Candidates best first, with ids c1, c2, ... in that order. Empty when nothing passes the gates.
+
+    also: rows of the batch to list besides (`layout_rows`).
+    """
     batch, good = scores.batch, scores.good
-    rows = np.flatnonzero(passing & (good > 0) & allowed(batch, job, reference))
+    rows = _eligible(scores, passing, job, reference)
     if rows.size == 0:
         return ()
     changed = _changed(batch, rows, reference.plan)
@@ -61,13 +70,22 @@ def shortlist(
     chosen |= set(_single_levers(rows, value, changed, job))
     if len({_layout(batch, row) for row in rows.tolist()}) < FEW_LAYOUTS:
         chosen |= set(_variants(rows, value, changed))
-    chosen |= set(rows[counts == 0][:1].tolist())
+    chosen |= set(rows[counts == 0][:1].tolist()) | set(also)
     ordered = sorted(chosen, key=lambda row: (-good[row], row))
     steps = steps_of([batch[row] for row in ordered], job, reference)
     return tuple(
         _candidate(f"c{place}", scores, row, taken, job, reference, cause)
         for place, (row, taken) in enumerate(zip(ordered, steps, strict=True), start=1)
     )
+
+
+def layout_rows(scores: Scores, passing: NDArray[np.bool_], job: Job, reference: Reference) -> list[int]:
+    """The simplest of the best plans of every layout that passes the gates, the best layout first."""
+    rows = _eligible(scores, passing, job, reference)
+    if rows.size == 0:
+        return []
+    counts = _changed(scores.batch, rows, reference.plan).sum(axis=1)
+    return _ranked_representatives(scores.batch, rows, scores.good[rows], counts)
 
 
 def lever_views(candidates: Iterable[Candidate]) -> tuple[LeverView, ...]:
@@ -86,6 +104,10 @@ def allowed(batch: PlanBatch, job: Job, reference: Reference) -> NDArray[np.bool
             for field in lever.fields:
                 mask &= batch.columns[field] == getattr(reference.plan, field)
     return mask
+
+
+def _eligible(scores: Scores, passing: NDArray[np.bool_], job: Job, reference: Reference) -> Rows:
+    return np.flatnonzero(passing & (scores.good > 0) & allowed(scores.batch, job, reference))
 
 
 def _changed(batch: PlanBatch, rows: Rows, reference: ParallelismPlan) -> NDArray[np.bool_]:
@@ -117,6 +139,16 @@ def _layout(batch: PlanBatch, row: int) -> tuple[int, ...]:
 def _layout_representatives(
     batch: PlanBatch, rows: Rows, value: NDArray[np.float64], counts: NDArray[np.int64]
 ) -> list[int]:
+    ranked = _ranked_representatives(batch, rows, value, counts)
+    families: dict[tuple[bool, ...], int] = {}
+    for row in ranked:
+        families.setdefault(family_of(batch[row]), row)
+    return [*ranked[:MOST_LAYOUTS], *list(families.values())[:MOST_FAMILIES]]
+
+
+def _ranked_representatives(
+    batch: PlanBatch, rows: Rows, value: NDArray[np.float64], counts: NDArray[np.int64]
+) -> list[int]:
     layouts = np.stack([batch.columns[field][rows] for field in LAYOUT_FIELDS], axis=1)
     _, group = np.unique(layouts, axis=0, return_inverse=True)
     best = np.zeros(group.max() + 1)
@@ -125,11 +157,8 @@ def _layout_representatives(
     # the first row of each group in this order is its representative
     order = np.lexsort((rows, -value, counts, ~near, group))
     firsts = order[np.unique(group[order], return_index=True)[1]]
-    ranked = rows[firsts[np.lexsort((rows[firsts], -value[firsts]))]].tolist()
-    families: dict[tuple[bool, ...], int] = {}
-    for row in ranked:
-        families.setdefault(family_of(batch[row]), row)
-    return [*ranked[:MOST_LAYOUTS], *list(families.values())[:MOST_FAMILIES]]
+    ranked: list[int] = rows[firsts[np.lexsort((rows[firsts], -value[firsts]))]].tolist()
+    return ranked
 
 
 def _single_levers(rows: Rows, value: NDArray[np.float64], changed: NDArray[np.bool_], job: Job) -> list[int]:
@@ -161,7 +190,8 @@ def _candidate(
     levers = tuple(lever for lever in changed_levers(reference.plan, plan) if job.phase in lever.phases)
     by_field = {field: _view(lever) for lever in reversed(levers) for field in lever.fields}
     changes = changes_of(reference.plan, plan, by_field)
-    relieving = _relieving(levers, steps, cause) if _is_relief(projection, outlook, reference, cause) else ()
+    shows_relief = _is_relief(projection, outlook, reference, cause)
+    relieving = _relieving(levers, steps, cause) if shows_relief else ()
     leading = {field for lever in levers if lever.name in relieving and cause in NOT_LAYOUT for field in lever.fields}
     title = title_of(reference.plan, plan, leading) if reference.is_current else layout_title(reference.plan, plan)
     return Candidate(
@@ -180,6 +210,7 @@ def _candidate(
         keeps=reference.is_current and not changes,
         is_reference=not changes,
         evidence=_evidence(name, projection, outlook, job),
+        shows_relief=shows_relief,
     )
 
 

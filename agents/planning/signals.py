@@ -10,6 +10,7 @@ from typing import Literal
 
 from agents.findings import Shares
 from agents.planning.match_model import match_trace
+from agents.planning.op_level import OpLevel, op_level_of
 from agents.planning.step_names import decode_only, decoding_requests, prefill_only
 from projector import catalog
 from projector.breakdown import Axis, MemoryBreakdown, OperatorKind, TimeBreakdown
@@ -30,6 +31,7 @@ class Signals:
     prefill_only: the recorded steps prefill prompts and decode nothing.
     pass_tokens: rows a matrix kernel sees; expert_rows: rows an expert sees on average.
     step_cover: share of the recorded window in marked steps, where the shares are of these steps only.
+    ops: what the operator table says, where the trace has one.
     """
 
     source: Literal["measured", "modelled"]
@@ -53,6 +55,7 @@ class Signals:
     chip: HardwareProfile | None = None
     chip_name: str | None = None
     memory_used_frac: float | None = None
+    ops: OpLevel | None = None
 
 
 def signals_of_trace(summary: TraceSummary) -> Signals:
@@ -89,6 +92,7 @@ def signals_of_trace(summary: TraceSummary) -> Signals:
         chip=catalog.match_chip(chip_name, hbm_bytes) if chip_name else None,
         chip_name=chip_name,
         memory_used_frac=max(high_waters) / hbm_bytes if high_waters and hbm_bytes else None,
+        ops=op_level_of(summary, shares.exposed_communication / everything if everything else 1.0),
     )
 
 

@@ -1,9 +1,9 @@
 """What serving engines write into the names of their steps: how many requests decode in one, how long prompts are.
 
 SGLang: step[DECODE bs=32], step[EXTEND bs=15 toks=15360].
-vLLM: execute_8192_context_9(sq8155sk8430...)_generation_37(sq37sk34489...), where the first number may be missing; the
-n prompts of a pass bring sq new tokens to sk in all. An older form, context_1(888_788544), writes the sum and the sum of
-squares of the new tokens.
+vLLM: execute_8192_context_9(sq8155sk8430...)_generation_37(sq37sk34489...), where the first number may be missing;
+the n prompts of a pass bring sq new tokens to sk in all. An older form, context_1(888_788544), writes the sum and the
+sum of squares of the new tokens.
 Names are foreign text; only these forms are read, and only their counts.
 """
 
@@ -34,7 +34,7 @@ def prefill_only(names: Iterable[str]) -> bool:
 
 
 def prompt_tokens(names: Iterable[str]) -> int | None:
-    """Mean tokens of the prompts that the steps prefill, up to where these steps leave them; None without such steps."""
+    """Mean tokens of the prompts that the steps prefill, up to where these leave them; None without such steps."""
     found = [prompts for prompts in map(_prompts, names) if prompts is not None]
     requests = sum(count for count, _ in found)
     return round(sum(tokens for _, tokens in found) / requests) if requests else None

@@ -6,18 +6,22 @@ Four groups compete, each a share of the window:
   communication  collectives that no kernel hides (hidden ones cost nothing and score nothing)
   waiting        the device has nothing to do
 Waiting is reported in class compute (`BOTTLENECK_OF`), but never added to compute work: other levers relieve it.
+
+Where the trace has an operator table whose rows state what bounds them (XLA profiles), these rows take the place of the
+kinds of kernels (`op_verdict`). Operators that a profile does not identify never count as compute.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.planning.op_level import OpLevel
+from agents.planning.op_verdict import Group, groups_of_rows, leading_group, row_doubts
 from agents.planning.signals import Signals
 from projector.breakdown import Axis, OperatorKind
 from projector.graph.columns import DTYPE_BYTES
 from projector.specs.bottleneck import BOTTLENECK_OF, Bottleneck, Cause
 from projector.specs.plan import Dtype
 
-Group = Literal["compute", "memory", "communication", "waiting"]
 Limiter = Literal["arithmetic", "hbm", "unresolved"]
 Basis = Literal["roofline", "rows", "phase", "nothing"]
 
@@ -52,7 +56,10 @@ class MatrixLimit:
 
 @dataclass(frozen=True)
 class Verdict:
-    """groups: share of the window each group explains. doubts: why the verdict is ambiguous, as sentences."""
+    """groups: share of the window each group explains. doubts: why the verdict is ambiguous, as sentences.
+
+    by_rows: whether the rows of an operator table stand in for the kinds of kernels.
+    """
 
     bottleneck: Bottleneck
     cause: Cause
@@ -63,48 +70,75 @@ class Verdict:
     matrix: MatrixLimit
     experts: MatrixLimit
     doubts: tuple[str, ...]
+    by_rows: bool = False
 
 
 def judge(signals: Signals) -> Verdict:
     """The verdict over operators and links, and beside it what the headline shares alone suggest."""
     matrix = row_limit(signals, signals.pass_tokens)
     experts = row_limit(signals, signals.expert_rows) if signals.expert_rows is not None else matrix
-    limited: dict[Limiter, float] = {"arithmetic": 0.0, "hbm": 0.0, "unresolved": signals.kinds.get("other", 0.0)}
-    for kind in MATRIX_KINDS:
-        limited[(experts if kind == "moe" else matrix).limiter] += signals.kinds.get(kind, 0.0)
-    streaming = sum(signals.kinds.get(kind, 0.0) for kind in STREAMING_KINDS)
-    unresolved = limited["unresolved"]
-    groups: dict[Group, float] = {
-        "compute": unresolved + limited["arithmetic"],
-        "memory": streaming + signals.shares.exposed_copy + limited["hbm"],
-        "communication": signals.shares.exposed_communication,
-        "waiting": signals.shares.idle,
-    }
+    groups, unresolved = _groups(signals, matrix, experts)
     scores: dict[Bottleneck, float] = {
         "compute": max(groups["compute"], groups["waiting"]),
         "memory": groups["memory"],
         "communication": groups["communication"],
     }
-    if not signals.device:
-        groups, scores = dict.fromkeys(groups, 0.0), dict.fromkeys(scores, 0.0)
-    cause = _cause(signals, groups) if signals.device else "unknown"
+    headline = _headline(signals)
+    leader = max(groups, key=lambda name: groups[name])
+    if by_rows := _has_rows(signals):
+        leader = leading_group(by_rows, groups, headline)
+    cause = _cause(signals, groups, leader) if signals.device else "unknown"
     bottleneck = BOTTLENECK_OF[cause]
     if signals.source == "modelled" and (signals.memory_used_frac or 0.0) > 1.0:
         cause, bottleneck = "hbm_capacity", "memory"
         scores["memory"] = 1.0
     runner_up = max(score for name, score in scores.items() if name != bottleneck)
-    margin = scores[bottleneck] - runner_up
+    margin = max(0.0, scores[bottleneck] - runner_up)
+    doubts = _doubts(signals, groups, unresolved, margin, cause)
+    if by_rows:
+        doubts += row_doubts(by_rows, groups, leader, margin)
     return Verdict(
         bottleneck=bottleneck,
         cause=cause,
-        hypothesis=_hypothesis(signals),
+        hypothesis="compute" if headline == "waiting" else headline,
         scores=scores,
         groups=groups,
         margin=margin,
         matrix=matrix,
         experts=experts,
-        doubts=_doubts(signals, groups, unresolved, margin, cause),
+        doubts=tuple(doubts),
+        by_rows=by_rows is not None,
     )
+
+
+def _has_rows(signals: Signals) -> OpLevel | None:
+    """The operator table, where its rows say what bounds them."""
+    return signals.ops if signals.device and signals.ops is not None and signals.ops.resolved else None
+
+
+def _groups(signals: Signals, matrix: MatrixLimit, experts: MatrixLimit) -> tuple[dict[Group, float], float]:
+    """(share of the window each group explains, share in kernels that count as compute although nobody knows)."""
+    if not signals.device:
+        return {"compute": 0.0, "memory": 0.0, "communication": 0.0, "waiting": 0.0}, 0.0
+    if by_rows := _has_rows(signals):
+        return groups_of_rows(by_rows, signals.shares.idle), 0.0
+    limited: dict[Limiter, float] = {"arithmetic": 0.0, "hbm": 0.0, "unresolved": _other(signals)}
+    for kind in MATRIX_KINDS:
+        limited[(experts if kind == "moe" else matrix).limiter] += signals.kinds.get(kind, 0.0)
+    streaming = sum(signals.kinds.get(kind, 0.0) for kind in STREAMING_KINDS)
+    groups: dict[Group, float] = {
+        "compute": limited["unresolved"] + limited["arithmetic"],
+        "memory": streaming + signals.shares.exposed_copy + limited["hbm"],
+        "communication": signals.shares.exposed_communication,
+        "waiting": signals.shares.idle,
+    }
+    return groups, limited["unresolved"]
+
+
+def _other(signals: Signals) -> float:
+    """Share of kernels of unknown kind; those an operator table does not even identify are left out."""
+    unidentified = signals.ops.share("unattributed") if signals.ops is not None else 0.0
+    return max(0.0, signals.kinds.get("other", 0.0) - unidentified)
 
 
 def row_limit(signals: Signals, rows: float | None) -> MatrixLimit:
@@ -128,24 +162,32 @@ def row_limit(signals: Signals, rows: float | None) -> MatrixLimit:
     return MatrixLimit("unresolved", "nothing", rows)
 
 
-def _hypothesis(signals: Signals) -> Bottleneck:
-    """What a reader of the headline alone would say: kernels or waiting, exposed communication, or exposed copies."""
+def _headline(signals: Signals) -> Group:
+    """What a reader of the headline alone would say: kernels, waiting, exposed communication, or exposed copies.
+
+    The headline of a profile with KPIs is its duty cycle and its communication of every kind.
+    """
     shares = signals.shares
-    headline: dict[Bottleneck, float] = {
-        "compute": max(shares.compute, shares.idle),
+    headline: dict[Group, float] = {
+        "compute": shares.compute,
+        "waiting": shares.idle,
         "communication": shares.exposed_communication,
         "memory": shares.exposed_copy,
     }
+    kpis = signals.ops.kpis if signals.ops is not None else None
+    if kpis is not None:
+        headline["compute"] = kpis.duty_cycle_frac - kpis.communication_frac - shares.exposed_copy
+        headline["waiting"] = 1 - kpis.duty_cycle_frac
+        headline["communication"] = kpis.communication_frac
     return max(headline, key=lambda name: headline[name])
 
 
-def _cause(signals: Signals, groups: dict[Group, float]) -> Cause:
-    largest = max(groups, key=lambda name: groups[name])
-    if largest == "compute":
+def _cause(signals: Signals, groups: dict[Group, float], leader: Group) -> Cause:
+    if leader == "compute":
         return "compute_throughput"
-    if largest == "memory":
+    if leader == "memory":
         return "copies" if signals.shares.exposed_copy > groups["memory"] / 2 else "hbm_bandwidth"
-    if largest == "communication":
+    if leader == "communication":
         return _communication_cause(signals)
     return _waiting_cause(signals)
 
@@ -169,18 +211,17 @@ def _waiting_cause(signals: Signals) -> Cause:
     if signals.bubble is not None and signals.bubble >= signals.shares.idle / 2:
         return "pipeline_bubble"
     if signals.launch_bound_frac is None:
-        return "host_idle"
+        # a core runs whole programs that are queued ahead: nothing in its profile says that the host was late
+        return "unknown" if signals.ops is not None and signals.ops.kpis is not None else "host_idle"
     if signals.launch_bound_frac >= 0.5:
         return "launch_bound"
     # the kernels were queued in time and the device waited all the same: for another rank or another stream
     return "pipeline_bubble" if (signals.stages or 1) > 1 else "unknown"
 
 
-def _doubts(
-    signals: Signals, groups: dict[Group, float], unresolved: float, margin: float, cause: Cause
-) -> tuple[str, ...]:
+def _doubts(signals: Signals, groups: dict[Group, float], unresolved: float, margin: float, cause: Cause) -> list[str]:
     if not signals.device:
-        return ("no device event was recorded, so nothing is known about the accelerator's time",)
+        return ["no device event was recorded, so nothing is known about the accelerator's time"]
     doubts = []
     if margin < AMBIGUOUS_MARGIN:
         doubts.append(f"the lead over the runner-up is {margin * 100:.1f} points of the window, below 10")
@@ -196,6 +237,11 @@ def _doubts(
                 f"{unresolved * 100:.1f} % of the window is in kernels whose limit is not known; "
                 "if HBM bandwidth limits them the class is memory"
             )
+    elif cause == "unknown" and signals.launch_bound_frac is None:
+        doubts.append(
+            "the device waits and the profile does not say for what: input, transfers, memory or other devices; none "
+            "of the classes compute, memory and communication can be read off an idle device"
+        )
     elif cause == "unknown":
         doubts.append("the device waits although its kernels were queued in time, and the trace does not say for what")
-    return tuple(doubts)
+    return doubts

@@ -74,9 +74,11 @@ def page_response(html: str, status: int = 200) -> HTMLResponse:
     return HTMLResponse(html, status, {"Content-Security-Policy": policy})
 
 
-def segments(shares: Shares) -> tuple[Segment, ...]:
-    """The stacked bar of the window."""
+def segments(shares: Shares | None) -> tuple[Segment, ...]:
+    """The stacked bar of the window; nothing where nothing was measured or projected."""
     start, parts = 0.0, []
+    if shares is None:
+        return ()
     for key, label in REPORT_NAMES.items():
         width = getattr(shares, key)
         parts.append(Segment(key, label, start, width))

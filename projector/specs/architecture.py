@@ -4,7 +4,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from projector.specs.record import Record
+from projector.specs.plan import Dtype
+from projector.specs.record import MOST_TOKENS, MOST_WIDTH, Record
 
 Positions = Literal["rope", "learned", "alibi", "none"]
 
@@ -20,35 +21,46 @@ class ModelArchitecture(Record):
 
     name: str
     hf_id: str | None = None
-    layers: int = Field(ge=1)
-    hidden_size: int = Field(ge=1)
-    heads: int = Field(ge=1)
-    kv_heads: int = Field(ge=1)
-    head_dim: int = Field(ge=1)
-    intermediate_size: int = Field(ge=1)
-    vocab_size: int = Field(ge=1)
+    layers: int = Field(ge=1, le=MOST_WIDTH)
+    hidden_size: int = Field(ge=1, le=MOST_WIDTH)
+    heads: int = Field(ge=1, le=MOST_WIDTH)
+    kv_heads: int = Field(ge=1, le=MOST_WIDTH)
+    head_dim: int = Field(ge=1, le=MOST_WIDTH)
+    intermediate_size: int = Field(ge=1, le=MOST_WIDTH)
+    vocab_size: int = Field(ge=1, le=MOST_WIDTH)
     gated_mlp: bool = True
     tied_embeddings: bool = False
     attention_bias: bool = False
     positions: Positions = "rope"
     parallel_block: bool = Field(False, description="attention and MLP read one norm and are summed in one place")
     post_norms: bool = Field(False, description="a norm behind attention and MLP besides the one before each")
-    experts: int = Field(0, ge=0)
-    experts_per_token: int = Field(0, ge=0)
-    moe_intermediate_size: int = Field(0, ge=0)
-    shared_experts: int = Field(0, ge=0)
-    first_dense_layers: int = Field(0, ge=0)
-    moe_every_layers: int = Field(1, ge=1, description="one of so many layers is a mixture of experts")
-    sliding_window: int | None = Field(None, ge=1, description="tokens a sliding-window layer attends to")
-    sliding_layers: int = Field(0, ge=0, description="layers with the sliding window; the others attend to all")
+    experts: int = Field(0, ge=0, le=MOST_WIDTH)
+    experts_per_token: int = Field(0, ge=0, le=MOST_WIDTH)
+    moe_intermediate_size: int = Field(0, ge=0, le=MOST_WIDTH)
+    shared_experts: int = Field(0, ge=0, le=MOST_WIDTH)
+    first_dense_layers: int = Field(0, ge=0, le=MOST_WIDTH)
+    moe_every_layers: int = Field(1, ge=1, le=MOST_WIDTH, description="one of so many layers is a mixture of experts")
+    sliding_window: int | None = Field(
+        None, ge=1, le=MOST_WIDTH, description="tokens a sliding-window layer attends to"
+    )
+    sliding_layers: int = Field(
+        0, ge=0, le=MOST_WIDTH, description="layers with the sliding window; the others attend to all"
+    )
     chunked_window: bool = Field(False, description="the window is a fixed chunk of the sequence, not a moving one")
-    q_lora_rank: int = Field(0, ge=0, description="width of the query latent; 0: no query latent")
-    kv_lora_rank: int = Field(0, ge=0, description="width of the key-value latent; 0: no latent attention")
-    qk_nope_head_dim: int = Field(0, ge=0)
-    qk_rope_head_dim: int = Field(0, ge=0)
-    v_head_dim: int = Field(0, ge=0)
-    mtp_layers: int = Field(0, ge=0, description="multi-token-prediction layers of the checkpoint; not modelled")
-    max_positions: int | None = Field(None, ge=1)
+    q_lora_rank: int = Field(0, ge=0, le=MOST_WIDTH, description="width of the query latent; 0: no query latent")
+    kv_lora_rank: int = Field(
+        0, ge=0, le=MOST_WIDTH, description="width of the key-value latent; 0: no latent attention"
+    )
+    qk_nope_head_dim: int = Field(0, ge=0, le=MOST_WIDTH)
+    qk_rope_head_dim: int = Field(0, ge=0, le=MOST_WIDTH)
+    v_head_dim: int = Field(0, ge=0, le=MOST_WIDTH)
+    mtp_layers: int = Field(
+        0, ge=0, le=MOST_WIDTH, description="multi-token-prediction layers of the checkpoint; not modelled"
+    )
+    max_positions: int | None = Field(None, ge=1, le=MOST_TOKENS)
+    checkpoint_dtype: Dtype | None = Field(
+        None, description="dtype most weights of the published checkpoint are stored in; None: 16 bit or not stated"
+    )
     source: str
     retrieved: str | None = Field(None, description="date the source was read, ISO 8601")
     published_parameters: float | None = Field(None, gt=0, description="parameter count its publisher states")

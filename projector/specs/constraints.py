@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from projector.errors import UnknownName
 from projector.specs.plan import ParallelismPlan
-from projector.specs.record import Record
+from projector.specs.record import MOST_DEVICES, MOST_TOKENS, Record
 
 Value = int | bool | str
 
@@ -14,8 +14,8 @@ Value = int | bool | str
 class Bounds(Record):
     """Inclusive limits of one plan field."""
 
-    low: int | None = None
-    high: int | None = None
+    low: int | None = Field(None, ge=0, le=MOST_TOKENS)
+    high: int | None = Field(None, ge=0, le=MOST_TOKENS)
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -29,7 +29,7 @@ class Constraints(Record):
 
     fixed: dict[str, Value] = Field(default_factory=dict, description="plan field -> the only value allowed")
     bounds: dict[str, Bounds] = Field(default_factory=dict, description="plan field -> inclusive limits")
-    max_chips: int | None = Field(None, ge=1)
+    max_chips: int | None = Field(None, ge=1, le=MOST_DEVICES)
     allow_numerics_changes: bool = Field(False, description="whether precision and KV dtype may change")
 
     @field_validator("fixed", "bounds")
@@ -38,4 +38,12 @@ class Constraints(Record):
         for name in value:
             if name not in ParallelismPlan.model_fields:
                 raise UnknownName("plan field", name, ParallelismPlan.model_fields)
+        return value
+
+    @field_validator("fixed")
+    @classmethod
+    def _within_reach(cls, value: dict[str, Value]) -> dict[str, Value]:
+        for name, fixed in value.items():
+            if isinstance(fixed, int) and not 0 <= fixed <= MOST_TOKENS:
+                raise ValueError(f"{name} {fixed} lies outside 0 to {MOST_TOKENS}")
         return value

@@ -32,7 +32,11 @@ OBJECTIVES: tuple[Objective, ...] = (
         name="step_time_s", unit="s", direction="minimise", phases=("training",), meaning="time of one optimizer step"
     ),
     Objective(
-        name="mfu", unit="fraction", direction="maximise", phases=("training",), meaning="model FLOP over peak FLOP"
+        name="mfu",
+        unit="fraction",
+        direction="maximise",
+        phases=("training",),
+        meaning="model FLOP (attention whole, the causal mask not taken off) over peak FLOP of the compute dtype",
     ),
     Objective(
         name="memory_per_chip_gb",
@@ -40,6 +44,13 @@ OBJECTIVES: tuple[Objective, ...] = (
         direction="minimise",
         phases=("training", "serving"),
         meaning="peak HBM in use on the fullest chip",
+    ),
+    Objective(
+        name="cost_per_million_tokens",
+        unit="USD",
+        direction="minimise",
+        phases=("training", "serving"),
+        meaning="price of a million trained or generated tokens, on chips whose list price is known",
     ),
     Objective(
         name="decode_throughput_tps_per_gpu",

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from projector.specs.record import Record
+from projector.specs.record import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, Record
 
 Phase = Literal["training", "serving"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4"]
@@ -22,10 +22,10 @@ class MeshForm(Record):
     The form does not say whether weights are sharded over `data`.
     """
 
-    replica: int = Field(1, ge=1)
-    data: int = Field(1, ge=1)
-    seq: int = Field(1, ge=1)
-    model: int = Field(1, ge=1)
+    replica: int = Field(1, ge=1, le=MOST_DEVICES)
+    data: int = Field(1, ge=1, le=MOST_DEVICES)
+    seq: int = Field(1, ge=1, le=MOST_DEVICES)
+    model: int = Field(1, ge=1, le=MOST_DEVICES)
 
 
 class ParallelismPlan(Record):
@@ -42,18 +42,18 @@ class ParallelismPlan(Record):
     """
 
     phase: Phase = "training"
-    dp: Degree = Field(1, ge=1)
-    fsdp: Degree = Field(1, ge=1)
+    dp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    fsdp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     zero_stage: Literal[0, 1, 2, 3] = 0
-    tp: Degree = Field(1, ge=1)
+    tp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     sp: bool = False
-    pp: Degree = Field(1, ge=1)
-    vp: Degree = Field(1, ge=1)
-    cp: Degree = Field(1, ge=1)
-    ep: Degree = Field(1, ge=1)
-    etp: Degree = Field(1, ge=1)
-    micro_batch: int = Field(1, ge=1)
-    grad_accum: int = Field(1, ge=1)
+    pp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    vp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    cp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    ep: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    etp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    micro_batch: int = Field(1, ge=1, le=MOST_SEQUENCES)
+    grad_accum: int = Field(1, ge=1, le=MOST_SEQUENCES)
     recompute: Recompute = "none"
     schedule: Schedule = "1f1b"
     compute_dtype: Dtype = "bf16"
@@ -61,11 +61,15 @@ class ParallelismPlan(Record):
     overlap_param_gather: bool = True
     overlap_tp: bool = False
     # serving
-    attention_dp: Degree = Field(1, ge=1, description="ranks of one engine that own whole requests; divides dp")
+    attention_dp: Degree = Field(
+        1, ge=1, le=MOST_DEVICES, description="ranks of one engine that own whole requests; divides dp"
+    )
     weight_dtype: Dtype = "bf16"
     kv_cache_dtype: Dtype = "bf16"
-    max_num_seqs: int = Field(64, ge=1, description="requests an engine decodes at once")
-    chunked_prefill_tokens: int = Field(2048, ge=0, description="prefill tokens a mixed step; 0: whole prompts")
+    max_num_seqs: int = Field(64, ge=1, le=MOST_SEQUENCES, description="requests an engine decodes at once")
+    chunked_prefill_tokens: int = Field(
+        2048, ge=0, le=MOST_TOKENS, description="prefill tokens a mixed step; 0: whole prompts"
+    )
     cuda_graphs: bool = True
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from projector.specs.plan import Dtype, Phase
-from projector.specs.record import Record
+from projector.specs.record import MOST_SEQUENCES, MOST_TOKENS, Record
 
 
 class WorkloadSpec(Record):
@@ -17,12 +17,25 @@ class WorkloadSpec(Record):
 
     phase: Phase = "training"
     model: str | None = Field(None, description="catalogue name of the model; None: unknown")
-    seq_len: int | None = Field(None, ge=1, description="tokens a training sequence")
-    global_batch: int | None = Field(None, ge=1, description="sequences a training step over all devices")
-    input_len: int | None = Field(None, ge=1, description="prompt tokens a request")
-    output_len: int | None = Field(None, ge=1, description="generated tokens a request")
-    concurrency: int | None = Field(None, ge=1, description="requests in flight over the whole fleet")
+    seq_len: int | None = Field(None, ge=1, le=MOST_TOKENS, description="tokens a training sequence")
+    global_batch: int | None = Field(
+        None, ge=1, le=MOST_SEQUENCES, description="sequences a training step over all devices"
+    )
+    input_len: int | None = Field(None, ge=1, le=MOST_TOKENS, description="prompt tokens a request")
+    output_len: int | None = Field(None, ge=1, le=MOST_TOKENS, description="generated tokens a request")
+    concurrency: int | None = Field(
+        None, ge=1, le=MOST_SEQUENCES, description="requests in flight over the whole fleet"
+    )
     precision: Dtype = "bf16"
+
+    @property
+    def sequence_tokens(self) -> int | None:
+        """Tokens of the longest sequence: seq_len, or input_len + output_len; None where a size is unknown."""
+        if self.phase == "training":
+            return self.seq_len
+        if self.input_len is None or self.output_len is None:
+            return None
+        return self.input_len + self.output_len
 
     @model_validator(mode="after")
     def _keys_match_phase(self) -> Self:

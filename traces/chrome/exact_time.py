@@ -37,7 +37,7 @@ def exact_ns(texts: Sequence[bytes]) -> tuple[Ints, Mask]:
 
 def _plain_decimals(texts: Sequence[bytes]) -> tuple[Ints, Mask]:
     """All texts at once, a column of characters at a time; the second array marks those of the form 123 or 123.456."""
-    width = min(max(map(len, texts)), _WIDEST_INTEGER_PART + 5)
+    width = max(1, min(max(map(len, texts)), _WIDEST_INTEGER_PART + 5))
     cells = np.array(texts, dtype=f"S{width}").view(np.uint8).reshape(len(texts), width)
     values = np.zeros(len(texts), dtype=np.int64)
     fraction_digits = np.zeros(len(texts), dtype=np.int64)

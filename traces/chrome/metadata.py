@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from projector.specs.record import MOST_DEVICES
 from traces.chrome.events import Number, whole
 from traces.trace import DeviceProperties, GroupConfig, Metadata
 
@@ -19,7 +20,7 @@ def metadata_of(outer: Mapping[str, Any]) -> Metadata:
             _device(_object(entry), index) for index, entry in enumerate(_items(outer.get("deviceProperties")))
         ),
         rank=_count(distributed.get("rank")),
-        world_size=_count(distributed.get("world_size")) or None,
+        world_size=_believable_size(distributed.get("world_size")),
         backend=_text(distributed.get("backend")),
         groups=tuple(
             group for entry in _items(distributed.get("pg_config")) if (group := _group(_object(entry))) is not None
@@ -28,6 +29,19 @@ def metadata_of(outer: Mapping[str, Any]) -> Metadata:
         base_time_ns=base if base > 0 else None,
         flags=tuple(flag for flag in _FLAGS if outer.get(flag)),
     )
+
+
+def disbelieved(outer: Mapping[str, Any]) -> tuple[str, ...]:
+    """Warnings about stated sizes that no machine has."""
+    size = _count(_object(outer.get("distributedInfo")).get("world_size"))
+    if size is None or size <= MOST_DEVICES:
+        return ()
+    return (f"distributedInfo states a world size of {size:.3g}, beyond any machine: taken as unknown",)
+
+
+def _believable_size(value: Any) -> int | None:
+    size = _count(value)
+    return size if size is not None and 0 < size <= MOST_DEVICES else None
 
 
 def _device(entry: Mapping[str, Any], index: int) -> DeviceProperties:
@@ -45,7 +59,7 @@ def _device(entry: Mapping[str, Any], index: int) -> DeviceProperties:
 def _group(entry: Mapping[str, Any]) -> GroupConfig | None:
     ranks = tuple(rank for item in _items(entry.get("ranks")) if (rank := _count(item)) is not None)
     size = _count(entry.get("pg_size")) or len(ranks)
-    if not size:
+    if not 0 < size <= MOST_DEVICES:
         return None
     name = entry.get("pg_name")
     return GroupConfig("" if name is None else str(name), _text(entry.get("pg_desc")), size, ranks)

@@ -3,7 +3,7 @@
 from projector.errors import EmptyTrace, UnsupportedTrace
 from traces.chrome.columns import Columns
 from traces.chrome.document import read_document
-from traces.chrome.metadata import metadata_of
+from traces.chrome.metadata import disbelieved, metadata_of
 from traces.content import Content, Limits
 from traces.reader import Reader
 from traces.readers.jax_chrome import is_jax
@@ -29,7 +29,7 @@ def read(content: Content, limits: Limits, *, careful: bool = False) -> tuple[Tr
     columns = Columns()
     for event in document.events:
         columns.add(event)
-    warnings = content.warnings + document.warnings()
+    warnings = content.warnings + document.warnings() + disbelieved(document.outer)
     if content.truncated:
         warnings = ("the gzip stream ends early; what was left of the file was read", *warnings)
     traces = columns.traces(content.file, metadata_of(document.outer), warnings)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from planning_examples import summary_of, sure
 
-from agents.advisors.protocol import AdvisorInput, Candidate, Effort, LeverView, Note, Step
+from agents.advisors.protocol import AdvisorInput, Candidate, Effort, LeverView, Note, Standing, Step
 from agents.findings import Change, Citation, Evidence, Expected
 from agents.planning.analyzer import diagnose
 from agents.planning.titles import KEEP_TITLE, changes_of, title_of
@@ -102,6 +102,12 @@ def note(chunk: str, levers: Sequence[str]) -> Note:
         levers=tuple(levers),
         causes=("exposed_tp",),
     )
+
+
+def stand(entry: Candidate, *, holds: bool, relieves: bool = False, chunk: str = "fsdp-1") -> Candidate:
+    """The candidate with what a note says of it."""
+    standing = Standing(chunk_id=chunk, title="A note", holds=holds, relieves=relieves, statement="a < b, with a = 1")
+    return entry.model_copy(update={"standings": (*entry.standings, standing)})
 
 
 def question(

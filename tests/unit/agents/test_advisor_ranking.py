@@ -1,6 +1,6 @@
 """The ranking rule, one example a clause."""
 
-from advisor_examples import CURRENT, candidate, note, question
+from advisor_examples import CURRENT, candidate, note, question, stand
 
 from agents.advisors.ranking import rank
 from projector.specs.plan import ParallelismPlan
@@ -45,12 +45,28 @@ def test_the_last_tenth_of_memory_is_not_spent_on_a_few_percent():
     assert order(candidate(1, TP2, 0.40, memory_gb=78), roomy) == ["c1", "c2"]
 
 
-def test_a_note_about_a_lever_decides_a_near_tie_and_nothing_more():
+def test_a_note_that_holds_or_does_not_decides_a_near_tie_and_nothing_more():
+    first, second = candidate(1, TP2, 0.300), candidate(2, TP4, 0.296)
+    assert order(first, second) == ["c1", "c2"]
+    assert order(first, stand(second, holds=True)) == ["c2", "c1"]
+    assert order(candidate(1, TP2, 0.300, effort="flag"), stand(second, holds=True)) == ["c1", "c2"], "no more work"
+    assert order(stand(first, holds=False), second) == ["c2", "c1"]
+    assert order(stand(first, holds=True), stand(second, holds=True)) == ["c1", "c2"]
+    assert order(first, stand(candidate(2, TP4, 0.25), holds=True)) == ["c1", "c2"]
+
+
+def test_a_note_that_was_only_retrieved_moves_nothing():
     pair = (candidate(1, TP2, 0.300, levers=["recompute"]), candidate(2, TP4, 0.296, levers=["fsdp"]))
-    assert order(*pair, notes=[note("fsdp-1", ["fsdp"])]) == ["c2", "c1"]
-    assert order(*pair, notes=[note("recompute-1", ["recompute"])]) == ["c1", "c2"]
-    apart = (pair[0], candidate(2, TP4, 0.25, levers=["fsdp"]))
-    assert order(*apart, notes=[note("fsdp-1", ["fsdp"])]) == ["c1", "c2"]
+    assert order(*pair, notes=[note("fsdp-1", ["fsdp"])]) == ["c1", "c2"]
+
+
+def test_a_note_about_the_cause_makes_a_plan_relieving_where_the_projection_shows_it():
+    fast, slower = candidate(1, TP2, 0.300), candidate(2, TP4, 0.260)
+    holding = stand(slower, holds=True, relieves=True)
+    assert order(fast, holding) == ["c1", "c2"], "the projection does not show the relief"
+    assert order(fast, holding.model_copy(update={"shows_relief": True})) == ["c2", "c1"]
+    clear = stand(candidate(2, TP4, 0.20), holds=True, relieves=True).model_copy(update={"shows_relief": True})
+    assert order(fast, clear) == ["c1", "c2"], "a clear gain outweighs it"
 
 
 def test_the_three_have_distinct_layouts_while_there_are_any():

@@ -12,8 +12,12 @@ sys.path.append(str(Path(__file__).parents[1] / "xplane"))
 
 from published_cases import profile, published
 
+from agents.advisors.rules import RulesAdvisor
 from agents.findings import Diagnosis
 from agents.planning.analyzer import diagnose
+from agents.planning.graph import run_plan
+from agents.planning.state import NoKnowledge
+from agents.request import PlanRequest
 from traces.summary import read_summary
 
 
@@ -78,3 +82,20 @@ def test_c4_an_idle_core_is_not_given_a_class_it_does_not_show(diagnosed):
 def test_a5_with_two_percent_identified_the_headline_decides(diagnosed):
     """Published: memory, from operators of unknown weight. Here none of them takes a twentieth of the step."""
     assert any("the headline decides" in limit for limit in diagnosed["A5"].limits)
+
+
+def test_c2_the_layout_that_keeps_weights_whole_is_named(tmp_path):
+    """model 1: every chip holds the whole model. Here with a stand-in model, as the paper names none."""
+    path = tmp_path / "C2.xplane.pb"
+    path.write_bytes(profile("C2"))
+    request = PlanRequest.model_validate(
+        {
+            "workload": {"model": "llama-3.2-1b", "phase": "training", "seq_len": 8192, "global_batch": 64},
+            "cluster": {"chip": "tpu-v6e", "chips": 16},
+            "current_plan": {"phase": "training", "dp": 4, "cp": 4, "grad_accum": 16},
+        }
+    )
+    result = run_plan(request, read_summary([path]), knowledge=NoKnowledge(), advisor=RulesAdvisor())
+    layout = next(entry for entry in result.evidence if entry.id == "ev-layout")
+    assert "each of the 16 devices holds, reads and updates the whole model" in layout.claim
+    assert len(result.proposals) == 3

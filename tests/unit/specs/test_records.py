@@ -128,3 +128,19 @@ def test_active_parameters_leave_out_the_experts_a_token_skips():
 def test_impossible_architectures_are_refused(change):
     with pytest.raises(ValidationError):
         ModelArchitecture.model_validate(LLAMA_8B.model_dump() | change)
+
+
+@pytest.mark.parametrize(
+    ("record", "fields"),
+    [
+        (ClusterSpec, {"chip": "b200", "chips": 10**20}),
+        (ClusterSpec, {"chip": "tpu-v5p", "chips": 8, "topology": (2, 2, 2, 1, 1)}),
+        (WorkloadSpec, {"global_batch": 10**23}),
+        (WorkloadSpec, {"phase": "serving", "concurrency": 10**20}),
+        (Constraints, {"fixed": {"tp": 10**30}}),
+        (Constraints, {"max_chips": 10**20}),
+    ],
+)
+def test_sizes_beyond_any_machine_are_refused(record, fields):
+    with pytest.raises(ValidationError):
+        record(**fields)
