@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from projector.breakdown import Axis, AxisTime, Interval, KindTime, OperatorKind, Projection, TimeBreakdown
 from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes
-from projector.errors import UnknownName
+from projector.errors import InvalidDescription, UnknownName
 from projector.graph.columns import Column, Switch
+from projector.specs.hardware import HardwareProfile
 from projector.specs.objective import Rejection, Slo
 from projector.specs.plan_batch import PlanBatch
 from projector.units import bytes_to_gb, s_to_ms
@@ -80,7 +81,7 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Figures of a phase; columns of shape [n], None where the phase has no such figure."""
+    """Figures of a phase; columns of shape [n], None where the phase has no such figure, NaN where a plan has none."""
 
     tokens_per_s_per_chip: Column | None = None
     mfu_frac: Column | None = None
@@ -92,8 +93,12 @@ class Metrics:
     max_concurrency: Column | None = None
 
     def record(self, index: int) -> dict[str, float]:
-        """The figures of one plan that the phase has."""
-        return {name: float(column[index]) for name, column in vars(self).items() if column is not None}
+        """The figures one plan has."""
+        return {
+            name: float(column[index])
+            for name, column in vars(self).items()
+            if column is not None and not np.isnan(column[index])
+        }
 
 
 @dataclass(frozen=True)
@@ -117,6 +122,7 @@ class ProjectionBatch:
     chip: str
     chips: int
     devices_per_chip: int
+    price_usd_per_chip_hour: float | None
     step_time_s: Column
     breakdown: BreakdownColumns
     memory: MemoryColumns
@@ -158,8 +164,13 @@ class ProjectionBatch:
         return self.memory.fits
 
     def objective(self, name: str) -> Column:
-        """The named objective in its own unit, shape [n]. UnknownName where this phase has no such objective."""
+        """The named objective in its own unit, shape [n]; of a plan that has no such figure the worst value, 0 or inf.
+
+        UnknownName where this phase has no such objective, InvalidDescription where it needs a price nobody stated.
+        """
         m = self.metrics
+        if name == "cost_per_million_tokens":
+            return self._usd_per_million_tokens()
         figures = {
             "tokens_per_s_per_chip": m.tokens_per_s_per_chip,
             "step_time_s": self.step_time_s if m.tokens_per_s_per_chip is not None else None,
@@ -173,8 +184,21 @@ class ProjectionBatch:
         }
         column = figures.get(name)
         if column is None:
-            raise UnknownName("objective", name, [known for known, value in figures.items() if value is not None])
-        return column
+            known = [known for known, value in figures.items() if value is not None]
+            raise UnknownName("objective", name, [*known, "cost_per_million_tokens"])
+        return np.where(np.isnan(column), 0.0 if name.endswith("_per_gpu") else np.inf, column)
+
+    def _usd_per_million_tokens(self) -> Column:
+        """Price of a chip and second over tokens it trains or generates in one, times 1e6."""
+        if self.price_usd_per_chip_hour is None:
+            raise InvalidDescription(
+                f"cost_per_million_tokens: the price of {self.chip} is unknown",
+                hint="add price_usd_per_chip_hour with its source to the chip's file, or choose another objective",
+            )
+        m = self.metrics
+        rate = m.decode_tokens_per_s_per_chip if m.tokens_per_s_per_chip is None else m.tokens_per_s_per_chip
+        assert rate is not None
+        return np.where(rate > 0, self.price_usd_per_chip_hour / 3600 / rate * 1e6, np.inf)
 
     def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
         """For every plan the budgets it misses, all of them. A budget of another phase's figure cannot be missed."""
@@ -191,6 +215,12 @@ class ProjectionBatch:
                 value = float(column[index])
                 misses[index].append(Rejection(rule=rule, quantity=quantity, value=value, limit=limit, unit="ms"))
         return [tuple(found) for found in misses]
+
+
+def price_usd_per_chip_hour(hardware: HardwareProfile) -> float | None:
+    """What an hour of the chip costs; None where its file states no price."""
+    figure = hardware.price_usd_per_chip_hour
+    return None if figure is None else figure.value
 
 
 def _ms(seconds: Column | None) -> Column | None:

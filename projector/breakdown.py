@@ -25,7 +25,10 @@ class KindTime(Record):
 
 
 class AxisTime(Record):
-    """Seconds of communication along one parallelism axis a step: all of it, and the part nothing hides."""
+    """Seconds of communication along one parallelism axis a step: all of it, and the part nothing hides.
+
+    Projected, the second is what the step gets longer by: hidden communication slows the compute beside it.
+    """
 
     axis: Axis
     total_s: float = Field(ge=0)

@@ -2,7 +2,8 @@
 
 Whatever could change cost and is not understood is refused by name: state-space and hybrid layers, sparse attention,
 layers that differ, encoders, vision, and any structural key nobody reads here.
-A quantization_config is left to the plan's weight_dtype; rope, norm and token settings do not change cost.
+A quantization_config says the dtype the checkpoint is stored in; what is served is the plan's weight_dtype. Rope, norm
+and token settings do not change cost.
 """
 
 import re
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from projector.errors import InvalidDescription, UnknownName
 from projector.hf import attention
+from projector.hf.checkpoint import checkpoint_dtype
 from projector.hf.experts import experts
 from projector.hf.families import FAMILIES, REFUSED, Family
 from projector.hf.fields import Config, count, missing, optional_count, switch, with_common_names
@@ -98,6 +100,7 @@ def from_hf_config(config: Config, *, name: str, source: str) -> ModelArchitectu
         "chunked_window": windows.chunked,
         "mtp_layers": _mtp_layers(config, family, model_type),
         "max_positions": optional_count(config, "max_position_embeddings"),
+        "checkpoint_dtype": checkpoint_dtype(config),
         "source": source,
         **attention.latents(config, family),
         **(experts(config, width, layers) if family.moe else {}),

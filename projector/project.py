@@ -50,7 +50,7 @@ def project_many(
     """
     check(batch, workload, cluster, hardware)
     math_dtype, replaced = math_dtypes(batch, Device.of(hardware))
-    assumed = (*replaced, *assumptions(batch, architecture, cluster, hardware, software))
+    assumed = (*replaced, *assumptions(batch, workload, architecture, cluster, hardware, software))
     if workload.phase == "training":
         seq_len, _ = sizes(workload, "seq_len", "global_batch")
         return project_training(batch, architecture, seq_len, math_dtype, cluster, hardware, software, assumed)

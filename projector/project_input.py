@@ -54,13 +54,17 @@ def sizes(workload: WorkloadSpec, *names: str) -> tuple[int, ...]:
 def math_dtypes(batch: PlanBatch, device: Device) -> tuple[AnyColumn, tuple[Assumption, ...]]:
     """The dtype GEMMs of each plan run in on this device, and a sentence for every plan whose own is not offered.
 
-    Training: compute_dtype. Serving: the narrower of weight_dtype and compute_dtype. A dtype the chip has no units for
-    runs in the next wider one it has (weights stay stored as they are). InvalidDescription where none is wide enough.
+    Training: compute_dtype. Serving: the narrower of weight_dtype and compute_dtype; weights in a dtype the chip has no
+    units for are stored and read in it and multiplied in compute_dtype (weight-only). A compute dtype without units
+    runs in the next wider one. InvalidDescription where none is wide enough.
     """
     wanted = batch.compute_dtype
+    stored: tuple[Assumption, ...] = ()
     if batch.phase[0] == "serving":
         narrower = lookup(batch.weight_dtype, DTYPE_BYTES) < lookup(batch.compute_dtype, DTYPE_BYTES)
-        wanted = np.where(narrower, batch.weight_dtype, batch.compute_dtype)
+        units = np.isin(batch.weight_dtype, list(device.peak_flop_per_s))
+        stored = _weight_only(batch, narrower & ~units, device)
+        wanted = np.where(narrower & units, batch.weight_dtype, batch.compute_dtype)
     distinct, inverse = np.unique(wanted, return_inverse=True)
     runs = [device.runs(dtype.item()) for dtype in distinct]
     replaced = tuple(
@@ -68,14 +72,38 @@ def math_dtypes(batch: PlanBatch, device: Device) -> tuple[AnyColumn, tuple[Assu
         for dtype, run in zip(distinct, runs, strict=True)
         if dtype != run
     )
-    return np.array(runs)[inverse], replaced
+    return np.array(runs)[inverse], (*stored, *replaced)
+
+
+def _weight_only(batch: PlanBatch, only: Switch, device: Device) -> tuple[Assumption, ...]:
+    """A sentence for every weight dtype that is storage only."""
+    return tuple(
+        Assumption(
+            f"{device.hardware.id} has no {dtype} units: weights are stored and read in {dtype}, "
+            "and multiplied in the compute dtype",
+            only & (batch.weight_dtype == dtype),
+        )
+        for dtype in np.unique(batch.weight_dtype[only]).tolist()
+    )
 
 
 def assumptions(
-    batch: PlanBatch, model: ModelArchitecture, cluster: ClusterSpec, hardware: HardwareProfile, software: Software
+    batch: PlanBatch,
+    workload: WorkloadSpec,
+    model: ModelArchitecture,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile,
+    software: Software,
 ) -> tuple[Assumption, ...]:
     """What a projection takes for granted beyond its description, one sentence each."""
     found = [*_cluster_assumptions(cluster, hardware), *_unread_figures(model, hardware)]
+    tokens = workload.sequence_tokens
+    if model.max_positions is not None and tokens is not None and tokens > model.max_positions:
+        found.append(
+            Assumption(
+                f"sequences of {tokens} tokens pass the {model.max_positions} positions {model.name} was made for"
+            )
+        )
     if model.is_moe:
         found.append(Assumption("the router spreads tokens evenly over experts and drops none"))
     if model.mtp_layers:

@@ -4,6 +4,7 @@ What is searched, and what bounds it:
 - axes: every ordered factorisation of the device count over dp, cp, tp, pp (serving: dp, tp, pp). On GPUs tp stays
   within the fast domain; on a torus pp stays at 1, because a TPU mesh has no such axis. A current plan or a constraint
   that goes further opens the axis.
+- cp stays at 1 unless each rank keeps 4096 tokens of the sequence, or the current plan or a constraint names cp.
 - expert layouts: whole experts spread over ep, or sliced by tp, or both, over every divisor of the expert count.
 - the rest: see `search.training` and `search.serving`. Precision changes only where constraints allow it.
 - size: at most about MAX_CANDIDATES plans. Beyond, other choices are narrowed in a fixed order, the axes never;
@@ -12,16 +13,17 @@ What is searched, and what bounds it:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import gcd
 
 from projector.errors import InvalidDescription, UnknownName
 from projector.legality import legal_mask
-from projector.search.factors import ordered_factorisations
-from projector.search.layouts import as_batch
+from projector.search.factors import divisors, ordered_factorisations
+from projector.search.layouts import FEWEST_TOKENS_A_CP_RANK, as_batch, short_of_tokens
 from projector.search.menu import Search, require_usable
 from projector.search.serving import NARROWINGS as SERVING_NARROWINGS
 from projector.search.serving import serving_rows
 from projector.search.training import NARROWINGS as TRAINING_NARROWINGS
-from projector.search.training import training_rows
+from projector.search.training import sequences_per_step, training_rows
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
@@ -93,7 +95,7 @@ def explore(
     rows_of, narrowings = (
         (training_rows, TRAINING_NARROWINGS) if workload.phase == "training" else (serving_rows, SERVING_NARROWINGS)
     )
-    notes = [*_cluster_note(cluster, usable), *_unknown_notes(architecture, hardware)]
+    notes = [*_cluster_note(cluster, usable), *_unknown_notes(architecture, hardware), *_training_notes(search)]
     rows, narrowed = None, 0
     while rows is None:
         rows = rows_of(search, narrowed, MAX_CANDIDATES if narrowed < len(narrowings) else None)
@@ -126,7 +128,9 @@ def _plan_from_scratch(workload: WorkloadSpec, hardware: HardwareProfile | None)
     precision = workload.precision
     if workload.phase == "training":
         return ParallelismPlan(phase="training", compute_dtype=precision)
-    computed = precision if hardware is None or precision in hardware.peak_flop_per_s else "bf16"
+    # fp4 weights are served with wider activations unless a plan says otherwise
+    wanted = "fp8" if precision == "fp4" else precision
+    computed = wanted if hardware is None or wanted in hardware.peak_flop_per_s else "bf16"
     return ParallelismPlan(phase="serving", compute_dtype=computed, weight_dtype=precision)
 
 
@@ -134,6 +138,21 @@ def _cluster_note(cluster: ClusterSpec, usable: ClusterSpec) -> tuple[str, ...]:
     if usable.chips == cluster.chips:
         return ()
     return (f"max_chips caps the plans at {usable.chips} of {cluster.chips} chips",)
+
+
+def _training_notes(search: Search) -> tuple[str, ...]:
+    """What bounds context and data parallelism of a training search, where it does."""
+    if search.workload.phase != "training":
+        return ()
+    notes, devices, sequences = [], search.devices, sequences_per_step(search)
+    constrained = "cp" in search.constraints.fixed or "cp" in search.constraints.bounds
+    if not constrained and any(short_of_tokens(search, degree) for degree in divisors(devices)):
+        notes.append(f"context parallelism under {FEWEST_TOKENS_A_CP_RANK} tokens a rank is left out")
+    if devices > 1 and gcd(sequences, devices) == 1:
+        notes.append(
+            f"a global batch of {sequences} shares no factor with {devices} devices: no data parallelism divides both"
+        )
+    return tuple(notes)
 
 
 def _unknown_notes(architecture: ModelArchitecture | None, hardware: HardwareProfile | None) -> tuple[str, ...]:

@@ -4,7 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from projector.batch_projection import Assumption, BreakdownColumns, IntervalRule, Metrics, ProjectionBatch
+from projector.batch_projection import (
+    Assumption,
+    BreakdownColumns,
+    IntervalRule,
+    Metrics,
+    ProjectionBatch,
+    price_usd_per_chip_hour,
+)
 from projector.cost.closed_loop import Loop, closed_loop, response
 from projector.cost.engine import Engine, Slot
 from projector.cost.overlap import AxisTimes
@@ -17,10 +24,16 @@ from projector.specs.hardware import HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 
-# 10th and 90th percentile of measured over projected TPOT (tests/validation/score_serving.py), rounded outwards.
-INTERVAL = IntervalRule(
-    0.8, 1.45, "80 % of 2,210 measured serving points had a TPOT within these factors of this model's projection"
-)
+# 10th and 90th percentile of measured over projected TPOT (tests/validation/score_serving.py), rounded outwards;
+# by whether the model is a mixture of experts.
+INTERVALS = {
+    False: IntervalRule(
+        0.85, 1.3, "80 % of 488 measured points of dense models had a TPOT within these factors of the projection"
+    ),
+    True: IntervalRule(
+        0.8, 1.45, "80 % of 1,722 measured MoE points had a TPOT within these factors of the projection"
+    ),
+}
 # What a request costs outside the steps of the engine: HTTP, tokeniser, admission, first response.
 REQUEST_OVERHEAD_S = 0.05
 
@@ -73,7 +86,8 @@ def project_serving(
 
     Every engine runs pure decode steps and, while a prompt is prefilled, mixed steps that carry its chunk beside the
     decoding tokens (`projector.cost.closed_loop`). The mean decode step, its share of mixed steps included, is TPOT
-    and the step of the breakdown; it is that of a device of the slowest stage.
+    and the step of the breakdown; it is that of a device of the slowest stage. Where not one request fits, latencies
+    and throughputs are NaN.
     """
     engine = Engine.of(batch, model, math_dtype, cluster, hardware)
     needs = _needs(engine, load, hardware)
@@ -86,23 +100,26 @@ def project_serving(
     latencies = _latencies(engine, fleet, loop, pure, mixed, breakdown.total_s, engine_s)
     # by Little's law every request in flight takes its latency
     requests_per_s = fleet.busy * fleet.offered / latencies.request_s
+    # an engine that cannot hold one request serves none: its step is projected, its service is not a number
+    serves = np.where(needs.requests >= 1, 1.0, np.nan)
     return ProjectionBatch(
         batch=batch,
         chip=hardware.id,
         chips=cluster.chips,
         devices_per_chip=hardware.devices_per_chip,
+        price_usd_per_chip_hour=price_usd_per_chip_hour(hardware),
         step_time_s=breakdown.total_s,
         breakdown=breakdown,
         memory=needs.with_requests(fleet.a_rank),
         metrics=Metrics(
-            ttft_s=latencies.ttft_s,
-            tpot_s=latencies.tpot_s,
-            request_latency_s=latencies.request_s,
-            decode_tokens_per_s_per_chip=requests_per_s * load.output_len / cluster.chips,
-            total_tokens_per_s_per_chip=requests_per_s * (load.input_len + load.output_len) / cluster.chips,
+            ttft_s=serves * latencies.ttft_s,
+            tpot_s=serves * latencies.tpot_s,
+            request_latency_s=serves * latencies.request_s,
+            decode_tokens_per_s_per_chip=serves * requests_per_s * load.output_len / cluster.chips,
+            total_tokens_per_s_per_chip=serves * requests_per_s * (load.input_len + load.output_len) / cluster.chips,
             max_concurrency=needs.requests * batch.dp,
         ),
-        interval=INTERVAL,
+        interval=INTERVALS[model.is_moe],
         assumptions=assumptions,
     )
 
@@ -129,11 +146,11 @@ def _needs(engine: Engine, load: Load, hardware: HardwareProfile) -> ServingNeed
     operators = serving_graph(batch, engine.model, engine.math_dtype, work)
     # engines grow a request's cache as it decodes: on average half of its output is there
     tokens = load.input_len + load.output_len / 2
-    on_first, on_last = (
+    on_first, on_middle, on_last = (
         serving_needs(batch, scope, operators, stage, hardware, tokens)
-        for stage in (engine.stages.first, engine.stages.last)
+        for stage in (engine.stages.first, engine.stages.middle, engine.stages.last)
     )
-    return on_first.fuller(on_last)
+    return on_first.fuller(on_middle).fuller(on_last)
 
 
 def _fleet(batch: PlanBatch, load: Load, needs: ServingNeeds) -> Fleet:
@@ -163,10 +180,11 @@ def _slots(engine: Engine, load: Load, loop: Loop, chunk: Column, chunks: Column
 def _mean_step(engine: Engine, loop: Loop, pure: Slot, mixed: Slot, engine_s: float) -> BreakdownColumns:
     """The mean step a decoding request sees.
 
-        step = (pp - f) t_pure + f t_mixed + engine
+        step = pp ((1 - f) t_pure + f t_mixed) + engine
 
-    A token passes pp stages, one slot each; a share f of the cycles carries a prefill chunk in one slot. Slots without
-    a request (fewer requests than stages) and the engine's own time are idle.
+    A token passes pp stages, one slot each. In a share f of the cycles one slot carries a prefill chunk: it takes
+    pp t_mixed to come round, no slot overtakes it, and the stages wait (pp - 1) (t_mixed - t_pure) for it. Slots
+    without a request (fewer requests than stages), that wait and the engine's own time are idle.
     """
     pp, f = engine.degrees.pp, loop.mixed_frac
     used = np.maximum(np.minimum(loop.decoding, pp) - f, 0.0)
@@ -182,7 +200,8 @@ def _mean_step(engine: Engine, loop: Loop, pure: Slot, mixed: Slot, engine_s: fl
         )
         for axis, times in pure.communication.items()
     }
-    bubble_s = empty * pure.length_s
+    held_up_s = f * (pp - 1) * np.maximum(mixed.length_s - pure.length_s, 0.0)
+    bubble_s = empty * pure.length_s + held_up_s
     launch_idle_s = used * pure.launch_idle_s + f * mixed.launch_idle_s
     return BreakdownColumns.of(by_kind, by_axis, idle_s=bubble_s + launch_idle_s + engine_s, bubble_s=bubble_s)
 
@@ -192,21 +211,21 @@ def _latencies(
 ) -> Latencies:
     """Means over requests.
 
-        TTFT = overhead + queue + response(c, S t_cycle, Z t_pure) + (pp - 1) (t_mixed - t_pure)
-        t_cycle = (pp - 1) t_pure + t_mixed + engine
+        TTFT = overhead + queue + response(c, S t_cycle, Z pp t_pure)
+        t_cycle = pp t_mixed + engine
         latency = TTFT + Z TPOT
 
     The prefill server is queued for in seconds: a mixed step lasts many pure ones. The queue holds what the engine
-    cannot run at once: with N in flight and c running, N / c times the service time by Little's law. The last chunk
-    fills every stage, the others follow one another.
+    cannot run at once: with N in flight and c running, N / c times the service time by Little's law. A chunk passes
+    every stage before the next one of its prompt starts.
     """
     pp = engine.degrees.pp
     pure_s = pp * pure.length_s + engine_s
-    cycle_s = (pp - 1) * pure.length_s + mixed.length_s + engine_s
+    cycle_s = pp * np.maximum(mixed.length_s, pure.length_s) + engine_s
     prefill_s = np.maximum(
         response(fleet.a_rank, loop.service_steps * cycle_s, loop.decode_steps * pure_s),
         loop.service_steps * loop.prompts * cycle_s,
-    ) + (pp - 1) * np.maximum(mixed.length_s - pure.length_s, 0.0)
+    )
     service_s = REQUEST_OVERHEAD_S + prefill_s + loop.decode_steps * step_s
     queue_s = np.maximum(fleet.offered / fleet.running - 1, 0.0) * service_s
     return Latencies(

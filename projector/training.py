@@ -4,11 +4,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from projector.batch_projection import Assumption, BreakdownColumns, IntervalRule, Metrics, ProjectionBatch
+from projector.batch_projection import (
+    Assumption,
+    BreakdownColumns,
+    IntervalRule,
+    Metrics,
+    ProjectionBatch,
+    price_usd_per_chip_hour,
+)
 from projector.breakdown import Axis
 from projector.cost.device import Device
 from projector.cost.ledger import Ledger, StageTimes
 from projector.cost.overlap import (
+    CONTENTION_FRAC,
     AxisTimes,
     MicroBatchCommunication,
     Switches,
@@ -32,10 +40,14 @@ from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import Software
 
 MICRO_BATCH_PASSES: tuple[Pass, ...] = ("forward", "recompute", "backward")
-# 10th and 90th percentile of measured over projected step time (tests/validation/score_training.py), rounded outwards.
-INTERVAL = IntervalRule(
-    0.85, 1.42, "80 % of 557 published training runs measured within these factors of this model's projection"
-)
+# 10th and 90th percentile of measured over projected step time (tests/validation/score_training.py), rounded outwards;
+# by whether the model is a mixture of experts.
+INTERVALS = {
+    False: IntervalRule(0.85, 1.3, "80 % of 448 published dense runs measured within these factors of the projection"),
+    True: IntervalRule(
+        0.8, 1.6, "80 % of 109 published runs with experts measured within these factors of the projection"
+    ),
+}
 
 
 def project_training(
@@ -62,7 +74,8 @@ def project_training(
     ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware))
     micro_batches = batch.grad_accum.astype(np.float64)
     positions = stages(model, graph.degrees.pp, graph.virtual_stages, micro_batches, graph.scope.zero)
-    breakdown = _breakdown(ledger, positions, graph, _switches(batch), micro_batches, rates)
+    switches = _switches(batch, software, hardware)
+    breakdown = _breakdown(ledger, positions, graph, switches, micro_batches, rates)
     tokens = batch.dp * batch.micro_batch * batch.grad_accum * float(seq_len)
     chips = graph.degrees.devices / hardware.devices_per_chip
     peak = lookup(math_dtype, device.linear_peaks())
@@ -72,6 +85,7 @@ def project_training(
         chip=hardware.id,
         chips=cluster.chips,
         devices_per_chip=hardware.devices_per_chip,
+        price_usd_per_chip_hour=price_usd_per_chip_hour(hardware),
         step_time_s=breakdown.total_s,
         breakdown=breakdown,
         memory=training_memory(graph, positions, hardware),
@@ -79,7 +93,7 @@ def project_training(
             tokens_per_s_per_chip=tokens / breakdown.total_s / chips,
             mfu_frac=flop / breakdown.total_s / (graph.degrees.devices * peak),
         ),
-        interval=INTERVAL,
+        interval=INTERVALS[model.is_moe],
         assumptions=assumptions,
     )
 
@@ -101,12 +115,14 @@ def model_flop_per_token(model: ModelArchitecture, seq_len: int) -> float:
     return 6.0 * multiplied + 6.0 * model.heads * (model.head_dim + model.value_dim) * context
 
 
-def _switches(batch: PlanBatch) -> Switches:
+def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile) -> Switches:
     return Switches(
         grad_reduce=batch.overlap_grad_reduce.astype(bool),
         param_gather=batch.overlap_param_gather.astype(bool),
         tp=batch.overlap_tp.astype(bool),
         interleaved=(batch.schedule == "interleaved") & (batch.vp > 1),
+        expert=software.expert_overlap,
+        contention_frac=CONTENTION_FRAC[hardware.kind],
     )
 
 

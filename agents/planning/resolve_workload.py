@@ -33,7 +33,7 @@ def resolve_workload(
     for key in ("seq_len", "global_batch", "input_len", "output_len", "concurrency"):
         if (value := getattr(stated, key)) is not None:
             origins.stated(f"workload.{key}", value, f"request.workload.{key}")
-    precision = _precision(stated, summary, origins)
+    precision = _precision(stated, summary, phase, architecture, origins)
     shared = {"phase": phase, "model": architecture.name if architecture else None, "precision": precision}
     tokens = summary.implied.shapes.tokens if summary is not None else None
     if phase == "training":
@@ -42,7 +42,13 @@ def resolve_workload(
     return _serving(stated, shared, names, current, source, devices, origins)
 
 
-def _precision(stated: WorkloadSpec, summary: TraceSummary | None, origins: Origins) -> str:
+def _precision(
+    stated: WorkloadSpec,
+    summary: TraceSummary | None,
+    phase: Phase,
+    architecture: ModelArchitecture | None,
+    origins: Origins,
+) -> str:
     implied = summary.implied.dtype if summary is not None else None
     if "precision" in stated.model_fields_set:
         origins.stated("workload.precision", stated.precision, "request.workload.precision")
@@ -50,7 +56,14 @@ def _precision(stated: WorkloadSpec, summary: TraceSummary | None, origins: Orig
     if implied is not None:
         origins.implied("dtype", implied, implied.value)
         return implied.value
-    origins.assumed("workload.precision", "bf16", "no dtype is stated or seen", "narrower types shorten matrix work")
+    matters = "narrower types shorten matrix work and weight reads, wider ones need more memory"
+    stored = architecture.checkpoint_dtype if architecture is not None and phase == "serving" else None
+    if stored is not None:
+        origins.assumed(
+            "workload.precision", stored, "no dtype is stated or seen: as the checkpoint is stored", matters
+        )
+        return stored
+    origins.assumed("workload.precision", "bf16", "no dtype is stated or seen", matters)
     return "bf16"
 
 

@@ -18,20 +18,24 @@ def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route])
         all-reduce                   twice that; latency also as a tree, 2 (log2 i alpha_i + log2 o alpha_o);
                                      inside one switched domain also in one step, (i-1) B / b_i + alpha_i
         all-to-all                   max(B (i-1)/g / b_spread, B (1 - 1/o) / b_o) + alpha_i + log2 o alpha_o
+                                     with k copies of a token in B, one a domain and forwarded there where that is
+                                     faster: max(B (i-1)/i / b_spread, d/k B (1 - 1/o) / b_o), d = o (1 - (1 - 1/o)^k)
         send                         B / b + alpha on the slowest tier the group crosses
 
     The two tiers of a ring work at once on different chunks, hence the maximum. Source: Thakur et al. 2005 for the
     algorithms, NCCL's and the TPU scaling book's use of them. Left out: protocol switches over message size beyond
-    alpha, contention between groups of different axes, rail-optimised or oversubscribed fabrics.
+    alpha, limits on the domains a token may go to (node-limited routing), contention between groups of different axes,
+    rail-optimised or oversubscribed fabrics.
     """
     route, payload = routes[collective.group], collective.payload_bytes
     formulas = {
         "all_gather": _gather_s,
         "reduce_scatter": _gather_s,
         "all_reduce": _all_reduce_s,
-        "all_to_all": _all_to_all_s,
         "send": _send_s,
     }
+    if collective.kind == "all_to_all":
+        return np.where(route.size > 1, _all_to_all_s(payload, route, collective.copies), 0.0)
     return np.where(route.size > 1, formulas[collective.kind](payload, route), 0.0)
 
 
@@ -60,11 +64,16 @@ def _all_reduce_s(payload: Column, route: Route) -> Column:
     return np.where(route.outer > 1, several_s, np.minimum(several_s, at_once_s))
 
 
-def _all_to_all_s(payload: Column, route: Route) -> Column:
+def _all_to_all_s(payload: Column, route: Route, copies: float) -> Column:
     inner_s = payload * (route.inner - 1) / route.size / route.spread_bytes_per_s
     outer_s = payload * (route.outer - 1) / route.outer / route.outer_bytes_per_s
     latency_s = np.where(route.inner > 1, route.inner_hop_s, 0.0) + np.log2(route.outer) * route.outer_hop_s
-    return np.maximum(inner_s, outer_s) + latency_s
+    direct_s = np.maximum(inner_s, outer_s)
+    if copies <= 1:
+        return direct_s + latency_s
+    forwarded_s = payload * (route.inner - 1) / route.inner / route.spread_bytes_per_s
+    met = route.outer * (1 - (1 - 1 / route.outer) ** copies)
+    return np.minimum(direct_s, np.maximum(forwarded_s, outer_s * met / copies)) + latency_s
 
 
 def _send_s(payload: Column, route: Route) -> Column:

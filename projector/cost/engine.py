@@ -7,7 +7,7 @@ import numpy as np
 from projector.breakdown import Axis, OperatorKind
 from projector.cost.device import Device
 from projector.cost.ledger import Ledger
-from projector.cost.overlap import AxisTimes, Switches, micro_batch_communication
+from projector.cost.overlap import CONTENTION_FRAC, AxisTimes, Switches, micro_batch_communication
 from projector.cost.roofline import Rates
 from projector.cost.routes import Route, routes
 from projector.cost.stages import Stages, stages
@@ -17,9 +17,10 @@ from projector.graph.operator import GroupName
 from projector.graph.serving_graph import StepWork, serving_graph
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
-from projector.specs.hardware import HardwareProfile
+from projector.specs.hardware import ChipKind, HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.software import SERVING
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Engine:
     routes: dict[GroupName, Route]
     rates: Rates
     stages: Stages
+    kind: ChipKind
 
     @classmethod
     def of(
@@ -69,6 +71,7 @@ class Engine:
             routes=routes(groups(degrees), cluster, hardware),
             rates=Rates.of(Device.of(hardware), math_dtype),
             stages=stages(model, degrees.pp, one, one, 0 * one),
+            kind=hardware.kind,
         )
 
     def slot(self, work: StepWork, launches: Switch) -> Slot:
@@ -80,7 +83,14 @@ class Engine:
         last_is_slowest = on_last.compute("forward") > on_middle.compute("forward")
         times = ledger.on(self.stages.middle.where(last_is_slowest, self.stages.last), zero)
         off = np.zeros(len(self.batch), dtype=np.bool_)
-        switches = Switches(grad_reduce=off, param_gather=off, tp=self.batch.overlap_tp.astype(bool), interleaved=off)
+        switches = Switches(
+            grad_reduce=off,
+            param_gather=off,
+            tp=self.batch.overlap_tp.astype(bool),
+            interleaved=off,
+            expert=SERVING.expert_overlap,
+            contention_frac=CONTENTION_FRAC[self.kind],
+        )
         slot = Slot(
             compute_s={kind: times.compute("forward", kind=kind) for kind in times.kinds()},
             communication=micro_batch_communication(times, switches).by_axis,

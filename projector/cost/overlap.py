@@ -5,13 +5,20 @@
     cp     hidden behind the attention of the same pass
     fsdp   gathers hidden behind forward and backward compute with overlap_param_gather, gradient scatters behind
            backward compute with overlap_grad_reduce
-    ep     exposed: dispatch and combine stand between dependent operators
+    ep     exposed: dispatch and combine stand between dependent operators; with Software.expert_overlap two
+           micro-batches alternate and compute hides it (DeepSeek-V3, arXiv:2412.19437, section 3.2)
     pp     sends exposed under 1F1B, hidden in an interleaved schedule
     dp     once a step: reductions behind the backward pass of the last micro-batch, gathers of updated weights behind
            the forward pass of the first, by the same switches
 
-Compute hides one communication only, and only HIDING_FRAC of it hides any: the first and last layer have no neighbour,
-and kernels that move data slow the others down. Left out: two axes on the same links at once.
+Compute hides one communication only, and only HIDING_FRAC of it hides any: the first and last layer have no neighbour.
+What is hidden is not free: communication kernels take cores and memory bandwidth from the compute beside them, which
+gets longer by CONTENTION_FRAC of the time hidden. That is charged to the axis, as time the step gets longer by:
+
+    exposed = total - (1 - c) hidden
+
+Tensor parallelism is spared: it hides in the shadow of single GEMMs of its own layer, and published runs show no more.
+Left out: two axes on the same links at once.
 """
 
 from dataclasses import dataclass
@@ -21,33 +28,39 @@ import numpy as np
 from projector.breakdown import Axis
 from projector.cost.ledger import StageTimes
 from projector.graph.columns import Column, Switch
+from projector.specs.hardware import ChipKind
 
 # One figure for all chips, chosen on published training runs (0.5, 0.7 and 0.9 were compared).
 HIDING_FRAC = 0.7
+# Slow-down of compute a second of hidden communication. GPU collectives run on the cores that compute; TPU and Trainium
+# links have engines of their own. One figure a kind, chosen on published training runs (0, 0.3 and 0.5 were compared).
+CONTENTION_FRAC: dict[ChipKind, float] = {"gpu": 0.5, "tpu": 0.0, "trainium": 0.0}
 TP_CHUNKS = 8.0
 
 
 @dataclass(frozen=True)
 class Switches:
-    """The overlap switches of a batch, and whether its schedule is interleaved."""
+    """The overlap switches of a batch, whether its schedule is interleaved, and what hiding costs on its chip."""
 
     grad_reduce: Switch
     param_gather: Switch
     tp: Switch
     interleaved: Switch
+    expert: bool
+    contention_frac: float
 
 
 @dataclass(frozen=True)
 class AxisTimes:
-    """Seconds of communication along one axis: all of it, and what nothing hides."""
+    """Seconds of communication along one axis: all of it, and what a step gets longer by."""
 
     total_s: Column
     exposed_s: Column
 
     @classmethod
-    def of(cls, total_s: Column, hidden_s: Column) -> "AxisTimes":
-        """What is left of the total; never below zero by rounding."""
-        return cls(total_s, np.maximum(total_s - hidden_s, 0.0))
+    def of(cls, total_s: Column, hidden_s: Column, contention_frac: float) -> "AxisTimes":
+        """What is left of the total beside what the hidden part costs; never below zero by rounding."""
+        return cls(total_s, np.maximum(total_s - (1 - contention_frac) * hidden_s, 0.0))
 
 
 @dataclass(frozen=True)
@@ -76,13 +89,11 @@ def micro_batch_communication(times: StageTimes, switches: Switches) -> MicroBat
         ahead_s=HIDING_FRAC * times.compute("forward"), back_s=HIDING_FRAC * times.compute("recompute", "backward")
     )
     tensor, cover = _tensor(times, switches, cover)
-    context, cover = _context(times, cover)
+    context, cover = _context(times, switches, cover)
     sharded, cover = _sharded(times, switches, cover)
-    expert_s = times.wire("forward", "recompute", "backward", axis="ep")
+    experts, cover = _experts(times, switches, cover)
     sends, cover = _sends(times, switches, cover)
-    return MicroBatchCommunication(
-        {"tp": tensor, "ep": AxisTimes(expert_s, expert_s), "cp": context, "fsdp": sharded, "pp": sends}, cover
-    )
+    return MicroBatchCommunication({"tp": tensor, "ep": experts, "cp": context, "fsdp": sharded, "pp": sends}, cover)
 
 
 def step_communication(times: StageTimes, switches: Switches, cover: Cover) -> AxisTimes:
@@ -92,7 +103,7 @@ def step_communication(times: StageTimes, switches: Switches, cover: Cover) -> A
     hidden_s = _hidden(reduce_s, cover.back_s, switches.grad_reduce) + _hidden(
         gather_s, cover.ahead_s, switches.param_gather
     )
-    return AxisTimes.of(reduce_s + gather_s, hidden_s)
+    return AxisTimes.of(reduce_s + gather_s, hidden_s, switches.contention_frac)
 
 
 def _hidden(communication_s: Column, cover_s: Column, on: Switch | bool = True) -> Column:
@@ -118,10 +129,12 @@ def _tensor(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTi
         switches.tp,
     )
     total_s = ahead_s + again_s + back_s
-    return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s), cover.without(hidden_ahead_s, hidden_back_s)
+    return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s, contention_frac=0.0), cover.without(
+        hidden_ahead_s, hidden_back_s
+    )
 
 
-def _context(times: StageTimes, cover: Cover) -> tuple[AxisTimes, Cover]:
+def _context(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTimes, Cover]:
     ahead_s, back_s = times.wire("forward", axis="cp"), times.wire("backward", axis="cp")
     attention_ahead_s, attention_back_s = (
         HIDING_FRAC * times.compute(run, kind="attention") for run in ("forward", "backward")
@@ -129,7 +142,9 @@ def _context(times: StageTimes, cover: Cover) -> tuple[AxisTimes, Cover]:
     hidden_ahead_s = _hidden(ahead_s, np.minimum(attention_ahead_s, cover.ahead_s))
     hidden_back_s = _hidden(back_s, np.minimum(attention_back_s, cover.back_s))
     total_s = ahead_s + back_s
-    return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s), cover.without(hidden_ahead_s, hidden_back_s)
+    return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s, switches.contention_frac), cover.without(
+        hidden_ahead_s, hidden_back_s
+    )
 
 
 def _sharded(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTimes, Cover]:
@@ -140,7 +155,18 @@ def _sharded(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisT
     hidden_gather_s = _hidden(back_s, cover.back_s, switches.param_gather)
     hidden_scatter_s = _hidden(scatter_s, cover.back_s - hidden_gather_s, switches.grad_reduce)
     total_s, hidden_back_s = ahead_s + back_s + scatter_s, hidden_gather_s + hidden_scatter_s
-    return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s), cover.without(hidden_ahead_s, hidden_back_s)
+    return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s, switches.contention_frac), cover.without(
+        hidden_ahead_s, hidden_back_s
+    )
+
+
+def _experts(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTimes, Cover]:
+    ahead_s, back_s = times.wire("forward", axis="ep"), times.wire("recompute", "backward", axis="ep")
+    hidden_ahead_s = _hidden(ahead_s, cover.ahead_s, switches.expert)
+    hidden_back_s = _hidden(back_s, cover.back_s, switches.expert)
+    total_s = ahead_s + back_s
+    exposed = AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s, switches.contention_frac)
+    return exposed, cover.without(hidden_ahead_s, hidden_back_s)
 
 
 def _sends(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTimes, Cover]:
@@ -148,4 +174,6 @@ def _sends(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTim
     hidden_ahead_s = _hidden(ahead_s, cover.ahead_s, switches.interleaved)
     hidden_back_s = _hidden(back_s, cover.back_s, switches.interleaved)
     total_s = ahead_s + back_s
-    return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s), cover.without(hidden_ahead_s, hidden_back_s)
+    return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s, switches.contention_frac), cover.without(
+        hidden_ahead_s, hidden_back_s
+    )

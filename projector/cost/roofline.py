@@ -11,8 +11,8 @@ from projector.specs.plan_batch import Column as AnyColumn
 
 # Arithmetic rate inside a whole step over that of the same kernel alone. Calibrated efficiencies of GPUs come from
 # isolated kernels at full clocks; under a sustained load power limits lower the clock, and kernels start and end on a
-# part-filled chip. One figure for all GPUs, chosen on published training runs (0.7 to 1 were compared); TPU and
-# Trainium efficiencies are taken from whole steps already.
+# part-filled chip. One figure for all GPUs, chosen on published training runs (0.7 to 1 were compared). Efficiencies of
+# TPU and Trainium files stand for operators inside a step already: they were set from whole published steps.
 SUSTAINED_FRAC = {"gpu": 0.75, "tpu": 1.0, "trainium": 1.0}
 
 

@@ -1,8 +1,10 @@
 """Pipeline stages: which layers a stage holds, and how many micro-batches are in flight on it."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from projector.graph.columns import Column, Switch
 from projector.graph.operator import Place
@@ -39,6 +41,9 @@ class Stages:
 def stages(model: ModelArchitecture, pp: Column, virtual_stages: Column, micro_batches: Column, zero: Column) -> Stages:
     """Stages of an even split: ceil(layers / pp) layers, on the last stage floor, as it also holds the head.
 
+    Where the schedule is interleaved and pp * vp divides layers + 2 but not layers, embedding and head count as a layer
+    each, so the first and the last stage hold one layer fewer than the others (Llama 3 405B, arXiv:2407.21783,
+    section 3.3.2).
     In flight (micro-batches whose activations a stage holds, in units of its own layers):
 
         1F1B stage r of p          min(m, p - r)
@@ -50,13 +55,22 @@ def stages(model: ModelArchitecture, pp: Column, virtual_stages: Column, micro_b
     """
     alone = (pp == 1) * 1.0
     most, fewest = np.ceil(model.layers / pp), np.maximum(np.floor(model.layers / pp), 1.0)
+    ends = (virtual_stages > 1) & ends_count_as_layers(model.layers, pp * virtual_stages)
+    middle = np.where(ends, np.where(pp > 2, (model.layers + 2) / pp, model.layers / pp), most)
+    most, fewest = (np.where(ends, (model.layers + 2) / pp - 1, even) for even in (most, fewest))
     one = zero + 1.0
     return Stages(
         first=_stage(model, most, one, alone, zero, in_flight(pp, virtual_stages, micro_batches, rank=zero)),
-        middle=_stage(model, most, alone, alone, one, in_flight(pp, virtual_stages, micro_batches, rank=zero + 1)),
+        middle=_stage(model, middle, alone, alone, one, in_flight(pp, virtual_stages, micro_batches, rank=zero + 1)),
         last=_stage(model, fewest, alone, one, one, in_flight(pp, virtual_stages, micro_batches, rank=pp - 1)),
         whole=_stage(model, zero + model.layers, one, one, pp, one),
     )
+
+
+def ends_count_as_layers(layers: int, chunks: NDArray[Any]) -> Switch:
+    """Whether `chunks` = pp * vp equal chunks come out only when embedding and head count as a layer each."""
+    ends: Switch = (layers % chunks != 0) & ((layers + 2) % chunks == 0)
+    return ends
 
 
 def in_flight(pp: Column, virtual_stages: Column, micro_batches: Column, *, rank: Column) -> Column:

@@ -18,17 +18,19 @@ GATHERED_LAYERS = 2.0
 
 
 def training_memory(graph: TrainingGraph, stages: Stages, hardware: HardwareProfile) -> MemoryColumns:
-    """Peak bytes on the fuller of the first and the last stage, columns of shape [n].
+    """Peak bytes on the fullest of the first, a middle and the last stage, columns of shape [n].
 
     weights, gradients, optimizer: parameters of the stage times bytes a parameter, over the group that shards each
     activations: bytes the layers keep, times micro-batches in flight; recompute "full" keeps layer inputs only; on top
         the larger of one layer's whole set while it is recomputed and the head's logits
-    buffers: gathered shards of two layers and of the vocabulary, expert dispatch copies, one transient activation
+    buffers: gathered shards of two layers and (on GPUs beside them) of the vocabulary, expert dispatch copies, one
+        transient activation
     reserve: `projector.cost.memory.reserve_bytes`
     Sources: Korthikanti et al. 2022 (activations), Rajbhandari et al. 2020 (ZeRO). Left out: offload, framework
     copies of buckets, the allocator's behaviour beyond the reserve.
     """
-    return _on(graph, stages.first, hardware).fuller(_on(graph, stages.last, hardware))
+    first, middle, last = (_on(graph, stage, hardware) for stage in (stages.first, stages.middle, stages.last))
+    return first.fuller(middle).fuller(last)
 
 
 def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile) -> MemoryColumns:
@@ -52,7 +54,7 @@ def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile) -> Memory
         optimizer_bytes=held("optimizer", degrees.state, degrees.expert_state),
         activations_bytes=activation_bytes(graph, stage),
         kv_cache_bytes=zero,
-        buffers_bytes=_buffer_bytes(graph, stage),
+        buffers_bytes=_buffer_bytes(graph, stage, compiled=hardware.kind != "gpu"),
         reserve_bytes=reserve_bytes(hardware, zero),
         capacity_bytes=hardware.hbm_bytes.value / hardware.devices_per_chip,
     )
@@ -88,13 +90,18 @@ def _kept(operators: list[Operator], stage: Stage, item: str, zero: Column) -> C
     return total
 
 
-def _buffer_bytes(graph: TrainingGraph, stage: Stage) -> Column:
-    """Gathered FSDP shards (16 bit, weights and the gradient being reduced), expert copies, transient activations."""
+def _buffer_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Column:
+    """Gathered FSDP shards (16 bit, weights and the gradient being reduced), expert copies, transient activations.
+
+    compiled: a compiler that plans buffers (XLA) gathers the vocabulary again for the backward pass, so it never
+    stands beside the layers'; PyTorch keeps what its root module owns gathered from forward to backward.
+    """
     scope, degrees, model = graph.scope, graph.degrees, graph.scope.model
     dense, expert = stage_parameters([o for o in graph.forward if o.place in WHOLE_LAYER_PLACES], stage, scope.zero)
     ends, _ = stage_parameters([o for o in graph.forward if o.place in ("embedding", "head")], stage, scope.zero)
     layer = (np.where(degrees.shard > 1, dense, 0.0) + np.where(degrees.expert_shard > 1, expert, 0.0)) / stage.layers()
-    gathered = 2.0 * (GATHERED_LAYERS + 1) * layer + 2.0 * np.where(degrees.shard > 1, ends, 0.0)
+    layers, tables = 2.0 * (GATHERED_LAYERS + 1) * layer, 2.0 * np.where(degrees.shard > 1, ends, 0.0)
+    gathered = np.maximum(layers, tables) if compiled else layers + tables
     has_dense = model.moe_layers < model.layers
     inner = model.intermediate_size * (2 if model.gated_mlp else 1) if has_dense else 0
     widest = np.maximum(max(model.hidden_size, inner) / scope.tp, model.hidden_size)

@@ -80,17 +80,20 @@ def _core_of(scope: Scope, work: AttentionWork, name: str, place: Place, pairs: 
     kv_lora_rank + rope and kv_lora_rank a head. Fused kernels read Q, K, V and write the output once (FlashAttention,
     arXiv:2205.14135). Unfused ones compute the whole square and move every score: write 2 bytes, softmax 4, dropout 5
     with its mask, read 2; they keep 5 bytes a score (2 without dropout).
+    A ring of cp ranks runs cp kernels, each on a cp-th of the keys, and each reads the queries and writes the output
+    (Liu et al. 2023, arXiv:2310.01889); its count says so, and every kernel pays the ramp and the floor.
     Left out: the imbalance of ring attention (zig-zag splits are assumed under cp), ALiBi's slower kernels.
     """
     score_width, value_width, key_bytes = _widths(scope, work)
-    stored = work.queries * (score_width + value_width) * scope.act_bytes + keys * key_bytes
+    stored = work.queries * (score_width + value_width) * scope.act_bytes + keys / work.rounds * key_bytes
     qkv = work.queries * (scope.q_width + scope.k_width + scope.v_width) * scope.act_bytes
-    flop = 2 * pairs * (score_width + value_width)
+    flop = 2 * pairs / work.rounds * (score_width + value_width)
     unfused = scope.software.attention == "unfused"
     if unfused:
-        scores = (2 * pairs - work.queries) * scope.heads
+        scores = (2 * pairs - work.queries) * scope.heads / work.rounds
         bytes_moved, bytes_kept = (13, 5) if scope.software.dropout else (8, 2)
-        moved, saved, kept, flop = stored + bytes_moved * scores, qkv + bytes_kept * scores, qkv, 2 * flop
+        moved, saved, kept = stored + bytes_moved * scores, qkv + bytes_kept * scores * work.rounds, qkv
+        flop = 2 * flop
     else:
         moved, saved = stored, qkv + 4 * work.queries * scope.heads
         kept = saved
@@ -99,13 +102,13 @@ def _core_of(scope: Scope, work: AttentionWork, name: str, place: Place, pairs: 
         kind="attention",
         place=place,
         run="forward",
-        count=switched(work.queries > 0),
+        count=switched(work.queries > 0) * work.rounds,
         flop=flop,
         moved_bytes=moved,
         math="wide",
         kernels=6.0 if unfused else 1.0,
-        saved_bytes=saved,
-        kept_bytes=kept,
+        saved_bytes=saved / work.rounds,
+        kept_bytes=kept / work.rounds,
         rerun=unfused,
     )
 

@@ -40,7 +40,9 @@ def head(scope: Scope, *, training: bool) -> Iterator[Operator]:
     """Final norm, projection to vocab / tp logits in 16 bit, then the loss (training) or sampling (serving).
 
     Training keeps logits in fp32 for the loss: 4 bytes a logit beside the 2-byte product (Korthikanti et al. 2022,
-    section 4.3). Tied embeddings own no weights here, except in a pipeline, which holds the table at both ends.
+    section 4.3), 6 bytes: the loss of Megatron, of XLA and of fused kernels, which overwrite them with their gradient.
+    Left out: an eager cross-entropy, which holds an fp32 gradient beside both and peaks at 10 bytes a logit or more.
+    Tied embeddings own no weights here, except in a pipeline, which holds the table at both ends.
     """
     model, rows, edge = scope.model, scope.head_tokens, np.minimum(scope.edge_tokens, scope.head_tokens)
     hidden, logits = model.hidden_size, rows * model.vocab_size / scope.tp

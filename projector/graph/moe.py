@@ -120,7 +120,8 @@ def _combine(scope: Scope, route: Routing) -> Iterator[Operator]:
 def _all_to_all(scope: Scope, route: Routing, name: str) -> Operator:
     payload = route.copies * scope.model.hidden_size * scope.act_bytes
     count = switched((scope.ep > 1) & ~route.replicated)
-    return communication(scope, name, "moe_layer", Collective("all_to_all", "ep", "ep", payload), count)
+    copies = scope.model.experts_per_token if scope.software.expert_dispatch == "token" else 1.0
+    return communication(scope, name, "moe_layer", Collective("all_to_all", "ep", "ep", payload, copies), count)
 
 
 def _expert_tp(scope: Scope, route: Routing, name: str, kind: str) -> Operator:

@@ -42,12 +42,14 @@ class Collective:
 
     payload_bytes: all_reduce and reduce_scatter: the whole buffer of a rank; all_gather: the gathered result;
     all_to_all: what a rank sends in all, its own share included; send: the message.
+    copies: how often each piece of an all_to_all payload is in it, where one copy a domain is enough.
     """
 
     kind: CollectiveKind
     group: GroupName
     axis: Axis
     payload_bytes: Column
+    copies: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Operator:
     kernels               launches an execution costs the host
     parameters            weights it owns on the device before any sharding over data ranks
     expert                whether those weights are shared out over ep * etp instead of tp
-    saved_bytes           activations kept for the backward pass with recompute "none"
+    saved_bytes           activations an execution keeps for the backward pass with recompute "none"
     kept_bytes            the same with recompute "selective"
     rerun                 whether "selective" runs it again in the backward pass
     """

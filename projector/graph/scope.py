@@ -20,6 +20,7 @@ class AttentionWork:
     kv_bytes                    bytes of one stored key or value element
     absorbed                    latent attention computes on the cached latents themselves (decoding)
     expanded_again              cached tokens whose latents are expanded to keys and values once more
+    rounds                      kernels the work is cut into, each on so many-th of the keys (a ring of cp ranks: cp)
     """
 
     queries: Column
@@ -30,6 +31,7 @@ class AttentionWork:
     kv_bytes: Column
     absorbed: bool = False
     expanded_again: Column | float = 0.0
+    rounds: Column | float = 1.0
 
 
 @dataclass(frozen=True)

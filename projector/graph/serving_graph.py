@@ -13,7 +13,7 @@ from projector.graph.sync import pipeline_sends
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
-from projector.specs.software import CURRENT
+from projector.specs.software import SERVING
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def serving_scope(
     act_bytes = np.maximum(lookup(batch.compute_dtype, DTYPE_BYTES), 2.0)
     return Scope(
         model=model,
-        software=CURRENT,
+        software=SERVING,
         tokens=work.tokens,
         head_tokens=work.decoding + work.prompts,
         tp=degrees.tp,

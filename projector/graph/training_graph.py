@@ -90,6 +90,7 @@ def training_scope(
                 full_keys=sequences * seq_len,
                 window_keys=sequences * seq_len,
                 kv_bytes=act_bytes,
+                rounds=degrees.cp,
             ),
         ),
     )

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from projector.cost.stages import ends_count_as_layers
 from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
 from projector.specs.plan_batch import PlanBatch
 
@@ -47,14 +48,28 @@ def _dense_has_no_experts(plans: PlanBatch, setting: Setting) -> Breach | None:
 
 
 def _stages(plans: PlanBatch, setting: Setting) -> Breach:
-    """Every stage holds at least one layer; stages may be uneven where nothing is interleaved."""
-    return breach(plans, plans.pp * plans.vp > setting.model.layers, plans.pp * plans.vp, setting.model.layers)
+    """Every stage holds at least one layer; stages may be uneven where nothing is interleaved.
+
+    So does every chunk, save that the first may hold the embedding alone and the last the head.
+    """
+    chunks, layers = plans.pp * plans.vp, setting.model.layers
+    too_many = (chunks > layers) & ~((plans.vp > 1) & ends_count_as_layers(layers, chunks))
+    return breach(plans, too_many, chunks, layers)
 
 
 def _even_virtual_stages(plans: PlanBatch, setting: Setting) -> Breach:
-    """Interleaving needs chunks of equal size."""
-    chunks = plans.pp * plans.vp
-    return breach(plans, (plans.vp > 1) & (setting.model.layers % chunks != 0), chunks, setting.model.layers)
+    """Interleaving needs chunks of equal size, with or without embedding and head counted as a layer each."""
+    chunks, layers = plans.pp * plans.vp, setting.model.layers
+    even = (layers % chunks == 0) | ends_count_as_layers(layers, chunks)
+    return breach(plans, (plans.vp > 1) & ~even, chunks, layers)
+
+
+def _positions(plans: PlanBatch, setting: Setting) -> Breach | None:
+    """A table of learned positions ends; computed positions only lose accuracy, which is said, not refused."""
+    model, tokens = setting.model, setting.workload.sequence_tokens
+    if model.positions != "learned" or model.max_positions is None or tokens is None:
+        return None
+    return breach(plans, tokens > model.max_positions, tokens, model.max_positions)
 
 
 MODEL_RULES: tuple[Rule, ...] = (
@@ -67,4 +82,5 @@ MODEL_RULES: tuple[Rule, ...] = (
     Rule("dense_has_no_experts", "ep * etp of a dense model", ">", _dense_has_no_experts, needs_model=True),
     Rule("stages", "pp * vp (layers)", ">", _stages, needs_model=True),
     Rule("even_virtual_stages", "pp * vp (layers)", "does not divide", _even_virtual_stages, needs_model=True),
+    Rule("positions", "tokens of a sequence (learned positions)", ">", _positions, needs_model=True),
 )

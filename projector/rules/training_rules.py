@@ -6,13 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
-from projector.specs.plan import ParallelismPlan, Phase
+from projector.specs.plan import Dtype, ParallelismPlan, Phase
 from projector.specs.plan_batch import PlanBatch
 
 TRAINING: tuple[Phase, ...] = ("training",)
 SERVING_FIELDS = (
     "attention_dp", "weight_dtype", "kv_cache_dtype", "max_num_seqs", "chunked_prefill_tokens", "cuda_graphs",
 )  # fmt: skip
+TRAINING_DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16", "fp8")
 
 
 def count_changed(plans: PlanBatch, fields: Sequence[str]) -> NDArray[np.int64]:
@@ -22,6 +23,11 @@ def count_changed(plans: PlanBatch, fields: Sequence[str]) -> NDArray[np.int64]:
         [plans.columns[field] != defaults[field] for field in fields], axis=0, dtype=np.int64
     )
     return changed
+
+
+def _training_dtype(plans: PlanBatch, _: Setting) -> Breach:
+    """Integers and 4 bit have no recipe for gradients that the projector could price."""
+    return breach(plans, ~np.isin(plans.compute_dtype, TRAINING_DTYPES), 0, 1)
 
 
 def _serving_fields(plans: PlanBatch, _: Setting) -> Breach:
@@ -87,6 +93,8 @@ def _interleaved_rounds(plans: PlanBatch, _: Setting) -> Breach:
 
 TRAINING_RULES: tuple[Rule, ...] = (
     Rule("serving_fields", "serving fields set in a training plan", "!=", _serving_fields, TRAINING),
+    Rule("training_dtype", "training recipes for the compute dtype", "<", _training_dtype, TRAINING,
+         name_quantity=lambda plan, _: f"training recipes for {plan.compute_dtype}"),
     Rule("global_batch", "dp * micro_batch * grad_accum", "!=", _global_batch, TRAINING),
     Rule("context_chunks", "2 * cp (sequence length)", "does not divide", _context_chunks, TRAINING),
     Rule("sequence_shards", "cp * tp with sp (sequence length)", "does not divide", _sequence_shards, TRAINING),

@@ -12,6 +12,9 @@ from projector.search.menu import Search
 from projector.search.rows import Form, Rows, branch, keep, length
 from projector.specs.plan_batch import PlanBatch
 
+# A ring hides its exchange behind attention only while a rank keeps a long piece of the sequence.
+FEWEST_TOKENS_A_CP_RANK = 4096
+
 # Rules that read nothing but a layout, so that a plan breaking one stays broken whatever its other fields are.
 LAYOUT_RULES = tuple(
     rule
@@ -63,11 +66,19 @@ def _axis_options(search: Search, axis: str) -> tuple[int, ...]:
         return every
     if axis == "tp" and search.domain_devices is not None and used <= search.domain_devices:
         return tuple(degree for degree in every if degree <= search.domain_devices)
+    if axis == "cp":
+        return tuple(degree for degree in every if not short_of_tokens(search, degree))
     if axis == "pp" and search.architecture is None:
         return divisors(used)
     if axis == "pp" and used == 1 and _on_torus(search):
         return (1,)
     return every
+
+
+def short_of_tokens(search: Search, cp: int) -> bool:
+    """Whether so many context ranks leave each under FEWEST_TOKENS_A_CP_RANK; never where the length is unknown."""
+    seq_len = search.workload.seq_len
+    return cp > 1 and seq_len is not None and seq_len < FEWEST_TOKENS_A_CP_RANK * cp
 
 
 def _on_torus(search: Search) -> bool:

@@ -3,7 +3,8 @@
 - sharding: weights replicated with the optimizer replicated or sharded (ZeRO 0, 1), sharded over all of dp, or over
   the part of dp inside a fast domain or slice (hybrid); ZeRO 2 only where the current plan or a constraint names it
 - micro-batch: powers of two; gradient accumulation follows from the global batch
-- interleaving: chunk counts up to MOST_VIRTUAL_STAGES a device
+- interleaving: chunk counts up to MOST_VIRTUAL_STAGES a device that cut the layers, or the layers with embedding and
+  head, into equal chunks
 - sequence parallelism wherever tp > 1 and the sequence allows it
 """
 
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from projector.cost.stages import ends_count_as_layers
 from projector.errors import InvalidDescription
 from projector.rules.slices import slice_count
 from projector.search.factors import divisors
@@ -97,7 +99,8 @@ def _with_sequence_parallelism(search: Search, rows: Rows) -> Rows:
 
 def _with_sharding(search: Search, rows: Rows, *, hybrid: bool) -> Rows:
     stages = [stage for stage in search.menu("zero_stage", (0, 1)) if stage != 3]
-    groups = [rows["dp"], *([_local_group(search, rows)] if hybrid else []), *search.menu("fsdp", ())]
+    # groups inside a fast domain or slice first: a tie is broken in their favour
+    groups = [*([_local_group(search, rows)] if hybrid else []), rows["dp"], *search.menu("fsdp", ())]
     forms: list[Form] = [{"fsdp": 1, "zero_stage": stage} for stage in stages]
     forms += [{"fsdp": group, "zero_stage": np.where(np.asarray(group) > 1, 3, 0)} for group in groups]
     rows = branch(rows, forms)
@@ -121,7 +124,8 @@ def _with_schedules(search: Search, rows: Rows, *, few: bool) -> Rows:
     interleaved = rows["vp"] > 1
     possible = (rows["pp"] > 1) & (rows["grad_accum"] % rows["pp"] == 0)
     if search.architecture is not None:
-        possible &= search.architecture.layers % (rows["pp"] * rows["vp"]) == 0
+        layers, parts = search.architecture.layers, rows["pp"] * rows["vp"]
+        possible &= (layers % parts == 0) | ends_count_as_layers(layers, parts)
     rows["schedule"] = np.where(interleaved, "interleaved", "1f1b")
     return keep(rows, ~interleaved | possible)
 
@@ -129,7 +133,9 @@ def _with_schedules(search: Search, rows: Rows, *, few: bool) -> Rows:
 def _chunk_counts(search: Search, *, few: bool) -> tuple[int, ...]:
     if search.architecture is None:
         return ()
-    counts = tuple(count for count in divisors(search.architecture.layers) if 1 < count <= MOST_VIRTUAL_STAGES)
+    layers = search.architecture.layers
+    dividing = sorted({*divisors(layers), *divisors(layers + 2)})
+    counts = tuple(count for count in dividing if 1 < count <= MOST_VIRTUAL_STAGES)
     return tuple(dict.fromkeys((*counts[:1], *counts[-1:]))) if few else counts
 
 

@@ -199,8 +199,10 @@ def test_no_token_beats_reading_the_weights_of_every_stage(
     for projection in found:
         plan = projection.plan
         gemm_bytes = (model.parameters - table) * width[plan.weight_dtype] / plan.tp
-        assert projection.tpot_s is not None
-        assert projection.tpot_s > 0.999 * gemm_bytes / (hardware.hbm_bytes_per_s.value / hardware.devices_per_chip)
+        # of a plan that does not fit only the step is a number
+        assert projection.step_time_s > 0.999 * gemm_bytes / (
+            hardware.hbm_bytes_per_s.value / hardware.devices_per_chip
+        )
 
 
 def weights_bytes(plan: ParallelismPlan, model: ModelArchitecture, batch: int) -> dict[str, float]:

@@ -212,3 +212,11 @@ def test_unknown_names_come_with_the_nearest(request_body, nearest):
 def test_unknown_keys_are_refused():
     with pytest.raises(ValidationError, match="Extra inputs"):
         PlanRequest.model_validate({"clusters": {}})
+
+
+def test_a_served_model_defaults_to_the_precision_its_checkpoint_is_stored_in():
+    body = {"workload": {"phase": "serving", "model": "deepseek-v3"}, "cluster": {"chip": "h200", "chips": 8}}
+    job = job_of(body)
+    assert job.workload.precision == "fp8"
+    assert any("as the checkpoint is stored" in assumption.reason for assumption in job.assumptions)
+    assert job_of({**body, "workload": {**body["workload"], "precision": "bf16"}}).workload.precision == "bf16"

@@ -113,3 +113,28 @@ def test_an_unknown_family_names_the_known_ones():
     with pytest.raises(UnknownName) as caught:
         read(LLAMA | {"model_type": "qwen33"})
     assert "qwen3" in caught.value.nearest
+
+
+@pytest.mark.parametrize(
+    ("quantization", "dtype"),
+    [
+        ({"quant_method": "mxfp4"}, "fp4"),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, "fp8"),
+        ({"quant_method": "compressed-tensors", "format": "float-quantized"}, "fp8"),
+        ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "fp4"),
+        ({"quant_method": "awq", "bits": 4}, None),
+        (None, None),
+    ],
+)
+def test_the_dtype_a_checkpoint_is_stored_in(quantization, dtype):
+    assert read(LLAMA | {"quantization_config": quantization}).checkpoint_dtype == dtype
+
+
+def test_a_quantization_config_has_to_be_an_object():
+    with pytest.raises(InvalidDescription, match="quantization_config is 'fp8', not an object"):
+        read(LLAMA | {"quantization_config": "fp8"})
+
+
+def test_published_checkpoints_say_their_dtype():
+    stored = {name: architecture(name).checkpoint_dtype for name in ("gpt-oss-120b", "deepseek-v3", "llama-3.1-8b")}
+    assert stored == {"gpt-oss-120b": "fp4", "deepseek-v3": "fp8", "llama-3.1-8b": None}

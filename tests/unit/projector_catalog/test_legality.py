@@ -37,7 +37,7 @@ def change(plan, **fields):
     ("plan", "rule", "text"),
     [
         (change(LEGAL, dp=1, grad_accum=64), "device_count", "devices 4 != 8"),
-        (change(LEGAL, compute_dtype="fp4"), "dtype_offered", "peak figures for fp4 on h100-sxm 0 < 1"),
+        (change(LEGAL, compute_dtype="int8"), "training_dtype", "training recipes for int8 0 < 1"),
         (change(LEGAL, dp=4, pp=2, tp=1, sp=False, vp=3, schedule="interleaved", grad_accum=16), "even_virtual_stages",
          "pp * vp (layers) 6 does not divide 32"),
         (change(LEGAL, ep=2), "dense_has_no_experts", "ep * etp of a dense model 2 > 1"),
@@ -148,7 +148,7 @@ def test_an_unknown_model_binds_nothing_but_devices_and_batch():
 
 
 def test_an_unknown_chip_counts_one_device():
-    plan = ParallelismPlan(dp=8, compute_dtype="fp4", grad_accum=8)
+    plan = ParallelismPlan(dp=8, compute_dtype="fp8", grad_accum=8)
     assert check(plan, TRAIN, LLAMA, ClusterSpec(chip="h800", chips=8), None) == ()
 
 
@@ -187,3 +187,44 @@ def test_memory_is_a_gate_that_names_the_overshoot():
     rejection = memory_rejection(projection(96e9))
     assert rejection is not None
     assert rejection.text == "peak memory a chip 96.0 GB > 80.0 GB"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "fp4"])
+def test_no_training_in_integers_or_four_bit_whatever_the_chip_offers(dtype):
+    plan = change(LEGAL, compute_dtype=dtype)
+    found = [rejection.rule for rejection in refusals(plan, chip_name="b200")]
+    assert "training_dtype" in found
+
+
+@pytest.mark.parametrize(
+    ("chip_name", "dtype"), [("a100-80-sxm", "fp8"), ("tpu-v5e", "fp8"), ("tpu-v5p", "fp4"), ("mi300x", "fp4")]
+)
+def test_a_compute_dtype_the_chip_lacks_is_refused_on_every_kind(chip_name, dtype):
+    engine = change(ENGINE, compute_dtype=dtype)
+    assert [found.text for found in refusals(engine, SERVE, chip_name=chip_name)] == [
+        f"peak figures for {dtype} on {chip_name} 0 < 1"
+    ]
+
+
+def test_weights_may_be_stored_narrower_than_the_chip_computes():
+    assert refusals(change(ENGINE, weight_dtype="fp4"), SERVE) == ()
+
+
+@pytest.mark.parametrize("lengths", [{"seq_len": 4096, "global_batch": 64}, {"input_len": 3840, "output_len": 256}])
+def test_learned_positions_end(lengths):
+    training = "seq_len" in lengths
+    workload = WorkloadSpec(
+        phase="training" if training else "serving", **lengths, **({} if training else {"concurrency": 8})
+    )
+    model = LLAMA.model_copy(update={"positions": "learned", "max_positions": 2048})
+    plan = LEGAL if training else ENGINE
+    assert [found.text for found in refusals(plan, workload, model)] == [
+        "tokens of a sequence (learned positions) 4096 > 2048"
+    ]
+    assert refusals(plan, workload, model.model_copy(update={"positions": "rope"})) == ()
+
+
+def test_llama_3_405b_ran_126_layers_in_16_stages_of_8_chunks():
+    plan = ParallelismPlan(dp=128, zero_stage=1, tp=8, sp=True, pp=16, vp=8, schedule="interleaved", grad_accum=16)
+    workload = WorkloadSpec(seq_len=8192, global_batch=2048)
+    assert refusals(plan, workload, architecture("llama-3.1-405b"), chips=16384) == ()

@@ -69,7 +69,7 @@ def test_one_chip_still_leaves_choices_outside_the_mesh():
 
 
 def test_every_axis_is_tried():
-    plans = space(chips=64)
+    plans = space(WorkloadSpec(seq_len=262144, global_batch=128), chips=64)
     assert values(plans, "tp") == {1, 2, 4, 8}  # within the NVLink domain
     assert values(plans, "pp") >= {1, 2, 4, 8, 16}
     assert values(plans, "cp") >= {1, 2, 4, 8, 16, 32, 64}
@@ -232,3 +232,40 @@ def test_spaces_stated_in_the_reference_cases():
     for case in stated:
         axes = tuple(case["baseline_mesh"])
         assert len(enumerate_meshes(case["axes_multiply_to"], axes)) == case["search_space"]
+
+
+def notes(workload, chips=8, constraints=None, current=None):
+    cluster = ClusterSpec(chip="h100-sxm", chips=chips)
+    model = architecture("llama-3.1-8b")
+    return explore(workload, model, cluster, chip("h100-sxm"), constraints or Constraints(), current).notes
+
+
+def test_context_ranks_keep_4096_tokens_unless_somebody_names_cp():
+    said = "context parallelism under 4096 tokens a rank is left out"
+    assert values(space(), "cp") == {1, 2}
+    assert said in notes(TRAIN)
+    asked = Constraints(fixed={"cp": 8})
+    assert values(space(constraints=asked), "cp") == {8}
+    assert said not in notes(TRAIN, constraints=asked)
+    running = ParallelismPlan(dp=2, cp=4, grad_accum=64)
+    assert values(space(current=running), "cp") == {1, 2, 4}
+
+
+def test_a_batch_that_no_data_parallelism_divides_is_said():
+    assert any(
+        "127 shares no factor with 8 devices" in note for note in notes(WorkloadSpec(seq_len=8192, global_batch=127))
+    )
+    assert not any("shares no factor" in note for note in notes(TRAIN))
+
+
+def test_ends_of_the_model_counted_as_layers_open_interleaving():
+    workload = WorkloadSpec(seq_len=8192, global_batch=2048)
+    constraints = Constraints(fixed={"tp": 8, "pp": 16, "cp": 1})
+    plans = space(workload, model="llama-3.1-405b", chips=1024, constraints=constraints)
+    assert {2, 4, 8} <= values(plans, "vp")
+
+
+def test_sharding_inside_the_domain_comes_before_sharding_over_all():
+    plans = space(chips=64, constraints=Constraints(fixed={"tp": 1, "pp": 1, "cp": 1, "micro_batch": 1}))
+    groups = [size for size in plans.fsdp.tolist() if size > 1]
+    assert groups.index(8) < groups.index(64)

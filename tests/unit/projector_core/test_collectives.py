@@ -23,13 +23,14 @@ def time_s(
     chips: int = 64,
     hardware: HardwareProfile | None = None,
     machine: ClusterSpec | None = None,
+    copies: float = 1.0,
 ) -> float:
     """Seconds of one collective over `size` ranks, `stride` apart."""
     hardware = hardware or switched_chip()
     group = Group(np.array([float(stride)]), np.array([float(size)]))
     groups = {"tp": group, "data": group}
     found = routes(groups, machine or cluster(hardware, chips), hardware)
-    return float(collective_time_s(Collective(kind, "tp", "tp", np.array([payload_bytes])), found)[0])
+    return float(collective_time_s(Collective(kind, "tp", "tp", np.array([payload_bytes]), copies), found)[0])
 
 
 def test_ring_all_reduce_moves_each_byte_twice() -> None:
@@ -64,6 +65,14 @@ def test_group_with_one_rank_a_domain_gets_nothing_of_the_fast_links() -> None:
 def test_all_to_all_keeps_the_share_of_its_own_domain_off_the_network() -> None:
     # 16 ranks in 2 domains: half of 0.8 GB crosses at 25 GB/s
     assert time_s("all_to_all", 0.8e9, size=16) == pytest.approx(0.4e9 / 25e9 + 1e-6 + 5e-6)
+
+
+def test_one_copy_a_domain_crosses_and_is_forwarded_inside() -> None:
+    # 4 copies of a token over 2 domains meet 2 (1 - 1/16) = 1.875 of them: 1.875/4 of what crosses, all spread inside
+    found_s = time_s("all_to_all", 0.8e9, size=16, copies=4)
+    assert found_s == pytest.approx(0.4e9 * 1.875 / 4 / 25e9 + 1e-6 + 5e-6)
+    # inside one domain there is nothing to save
+    assert time_s("all_to_all", 0.8e9, size=8, copies=4) == time_s("all_to_all", 0.8e9, size=8)
 
 
 def test_send_takes_the_slowest_tier_the_group_crosses() -> None:

@@ -73,3 +73,19 @@ def test_stage_holds_at_most_the_models_moe_layers() -> None:
     found = stages(moe_model(layers=8, first_dense_layers=6), column(2.0), one, column(8.0), 0 * one)
     assert found.middle.places["moe_layer"][0] == 2
     assert found.middle.places["dense_layer"][0] == 2
+
+
+@pytest.mark.parametrize(
+    ("layers", "pp", "vp", "held"),
+    [
+        (126, 16.0, 8.0, (7, 8, 7)),  # Llama 3 405B: 128 with embedding and head
+        (126, 2.0, 2.0, (63, 63, 63)),  # two ends and no middle
+        (128, 16.0, 8.0, (8, 8, 8)),  # divides as it is
+        (126, 16.0, 1.0, (8, 8, 7)),  # nothing is interleaved: an even split is not needed
+    ],
+)
+def test_ends_of_the_model_may_count_as_layers(layers: int, pp: float, vp: float, held: tuple[float, ...]) -> None:
+    one = column(1.0)
+    found = stages(dense_model(layers=layers), column(pp), column(vp), column(16.0), 0 * one)
+    assert tuple(stage.layers()[0] for stage in (found.first, found.middle, found.last)) == held
+    assert found.whole.layers()[0] == layers

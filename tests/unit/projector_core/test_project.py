@@ -1,7 +1,7 @@
 """project() and project_many(): what they refuse, assume and report."""
 
 import pytest
-from projector_examples import cluster, dense_model, moe_model, serving, switched_chip, torus_chip, training
+from projector_examples import cluster, dense_model, figure, moe_model, serving, switched_chip, torus_chip, training
 
 from projector.errors import InvalidDescription, UnknownName
 from projector.project import project, project_many
@@ -115,11 +115,42 @@ def test_every_objective_belongs_to_its_phases_only() -> None:
     }
     for objective in OBJECTIVES:
         for phase, batch in batches.items():
+            if objective.name == "cost_per_million_tokens":
+                continue  # needs a price
             if phase in objective.phases:
                 assert batch.objective(objective.name)[0] > 0
             else:
                 with pytest.raises(UnknownName):
                     batch.objective(objective.name)
+
+
+def test_a_million_tokens_cost_chip_time_at_its_price() -> None:
+    priced = CHIP.model_copy(update={"price_usd_per_chip_hour": figure(3.6)})
+    for plan, load in ((PLAN, training(8)), (ENGINE, serving(8))):
+        batch = project_many(PlanBatch.from_plans([plan]), load, dense_model(), cluster(priced, 8), priced)
+        rate = batch[0].tokens_per_s_per_chip or batch[0].decode_tokens_per_s_per_chip
+        assert rate is not None
+        assert batch.objective("cost_per_million_tokens")[0] == pytest.approx(1e6 * 0.001 / rate)
+
+
+def test_without_a_price_there_is_no_cost() -> None:
+    batch = project_many(PlanBatch.from_plans([PLAN]), training(8), dense_model(), cluster(CHIP, 8), CHIP)
+    with pytest.raises(InvalidDescription, match="the price of switched is unknown"):
+        batch.objective("cost_per_million_tokens")
+
+
+def test_an_engine_that_serves_nothing_is_the_worst_by_every_objective() -> None:
+    small = switched_chip(hbm_bytes=1e8)
+    batch = project_many(PlanBatch.from_plans([ENGINE]), serving(8), dense_model(), cluster(small, 8), small)
+    assert batch.objective("decode_throughput_tps_per_gpu")[0] == 0
+    assert batch.objective("ttft_ms")[0] == float("inf")
+
+
+def test_sequences_past_the_positions_of_a_model_are_said() -> None:
+    model = dense_model(max_positions=1024)
+    said = "sequences of 2048 tokens pass the 1024 positions dense was made for"
+    assert said in project(PLAN, training(8, 2048), model, cluster(CHIP, 8), CHIP).assumptions
+    assert said not in project(PLAN, training(8, 1024), model, cluster(CHIP, 8), CHIP).assumptions
 
 
 def test_objectives_are_in_their_own_units() -> None:

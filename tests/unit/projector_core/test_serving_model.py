@@ -97,10 +97,55 @@ def test_lone_request_is_bound_by_reading_weights_and_cache() -> None:
 
 def test_tensor_parallelism_speeds_llama_70b_decoding_at_least_fourfold() -> None:
     model, hardware = architecture("llama-3.1-70b"), chip("h100")
-    one, eight = (projected(engine(tp=tp), serving(1), model=model, hardware=hardware).tpot_s for tp in (1, 8))
-    assert one is not None
-    assert eight is not None
+    one, eight = (projected(engine(tp=tp), serving(1), model=model, hardware=hardware).step_time_s for tp in (1, 8))
     assert one > 4 * eight
+
+
+def test_engine_that_cannot_hold_one_request_has_no_latency_and_no_throughput() -> None:
+    # 140 GB of weights on 80 GB: nothing is served, so no latency is a number
+    found = projected(engine(), serving(1), model=architecture("llama-3.1-70b"), hardware=chip("h100"))
+    assert found.fit == "too_large"
+    assert found.max_concurrency == 0
+    figures = ("ttft_s", "tpot_s", "request_latency_s", "decode_tokens_per_s_per_chip", "total_tokens_per_s_per_chip")
+    assert [getattr(found, figure) for figure in figures] == [None] * 5
+
+
+def test_weights_without_units_are_stored_narrow_and_multiplied_wide() -> None:
+    hardware, model = chip("h100"), architecture("llama-3.1-8b")
+    wide, narrow = (
+        projected(engine(weight_dtype=dtype), serving(1), model=model, hardware=hardware) for dtype in ("bf16", "fp4")
+    )
+    assert wide.memory is not None
+    assert narrow.memory is not None
+    assert narrow.memory.weights_bytes < 0.5 * wide.memory.weights_bytes
+    assert narrow.step_time_s < 0.6 * wide.step_time_s  # a lone request reads weights
+    said = "has no fp4 units: weights are stored and read in fp4, and multiplied in the compute dtype"
+    assert any(said in text for text in narrow.assumptions)
+    # a prefill of 32k tokens multiplies: no faster than in 16 bit, not at the rate of fp8
+    prompts = [
+        projected(
+            engine(weight_dtype=dtype, chunked_prefill_tokens=0),
+            serving(1, input_len=32768),
+            model=model,
+            hardware=hardware,
+        ).ttft_s
+        for dtype in ("bf16", "fp4", "fp8")
+    ]
+    assert prompts[1] == pytest.approx(prompts[0], rel=0.02)
+    assert prompts[1] is not None
+    assert prompts[2] is not None
+    assert prompts[2] < 0.8 * prompts[1]
+
+
+def test_mixed_slot_holds_up_every_stage_of_a_pipeline() -> None:
+    # the cycle lasts pp t_mixed where one slot carries a chunk, so prompts cost a pipeline more than its share of work
+    model, load = dense_model(), serving(64, input_len=4096)
+    piped = projected(engine(pp=4, chunked_prefill_tokens=4096), load, model=model)
+    held_up_s = piped.breakdown.bubble_s
+    assert held_up_s is not None
+    assert held_up_s > 0.1 * piped.step_time_s
+    alone = projected(engine(chunked_prefill_tokens=4096), load, model=model)
+    assert alone.breakdown.bubble_s == 0
 
 
 def test_lone_request_waits_for_its_own_prefill_only() -> None:

@@ -1,5 +1,7 @@
 """Memory of a training step against published formulas."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from projector_examples import cluster, dense_model, gpt, moe_model, switched_chip, training
@@ -14,6 +16,7 @@ from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import CURRENT, MEGATRON_2022, Software
 
+KINDS: tuple[Literal["gpu", "tpu"], ...] = ("gpu", "tpu")
 S, B, H, A, LAYERS = 2048, 4, 6144, 64, 16
 
 
@@ -116,3 +119,17 @@ def test_reserve_is_never_planned_with() -> None:
     found = memory(ParallelismPlan(), dense_model(), 1)
     # 1.5 GB of runtime and 2 % of 100 GB
     assert found.reserve_bytes == pytest.approx(3.5e9)
+
+
+def test_only_a_gpu_keeps_the_vocabulary_gathered_beside_the_layers() -> None:
+    # two tables of 32000 x 1024 in 16 bit; a compiler gathers them when no layer is
+    plan, model = ParallelismPlan(dp=8, fsdp=8, zero_stage=3), dense_model()
+    buffers = {}
+    for kind in KINDS:
+        hardware = switched_chip(kind=kind)
+        memory = project(plan, training(8), model, cluster(hardware, 8), hardware).memory
+        assert memory is not None
+        buffers[kind] = memory.buffers_bytes
+    layer = model.attention_parameters + model.dense_mlp_parameters + 2 * model.hidden_size
+    tables = 2 * model.embedding_parameters + model.hidden_size
+    assert buffers["gpu"] - buffers["tpu"] == pytest.approx(min(3 * 2 * layer, 2 * tables))

@@ -1,15 +1,20 @@
 """Training steps small enough to work out on paper."""
 
+from typing import Literal
+
 import pytest
-from projector_examples import cluster, dense_model, gpt, ideal, latent_model, switched_chip, training
+from projector_examples import cluster, dense_model, gpt, ideal, latent_model, moe_model, switched_chip, training
 
 from projector.breakdown import Projection
+from projector.cost.overlap import CONTENTION_FRAC
 from projector.cost.roofline import SUSTAINED_FRAC
 from projector.graph.sync import ADAM_BYTES_PER_PARAMETER
+from projector.legality import check
 from projector.project import project
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
+from projector.specs.software import CURRENT, Software
 from projector.training import model_flop_per_token
 
 # Memory so fast that only arithmetic takes time, and that at its peak: a kind whose steps sustain their calibration.
@@ -170,9 +175,72 @@ def test_utilisation_and_rate_follow_from_the_step() -> None:
 
 def test_devices_share_a_chip() -> None:
     # two devices a chip: half the rate and half the memory each, tokens/s counted per chip
-    whole, halves = switched_chip(), switched_chip(devices_per_chip=2)
+    whole, halves = switched_chip(kind="tpu"), switched_chip(kind="tpu", devices_per_chip=2)
     one = project(ParallelismPlan(), training(1), dense_model(), cluster(whole, 1), whole)
     two = project(ParallelismPlan(dp=2), training(2), dense_model(), cluster(halves, 1), halves)
     assert two.memory is not None
     assert two.memory.capacity_bytes == 50e9
     assert two.tokens_per_s_per_chip == pytest.approx(one.tokens_per_s_per_chip, rel=0.05)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "tpu"])
+def test_hidden_communication_slows_the_compute_beside_it(kind: Literal["gpu", "tpu"]) -> None:
+    # gathers of 8 shards hide whole; a GPU still pays CONTENTION_FRAC of them, a TPU nothing
+    hardware = switched_chip(kind=kind, hbm_bytes_per_s=1e30)
+    found = projected(ParallelismPlan(dp=8, fsdp=8, zero_stage=3, micro_batch=8), hardware=hardware)
+    (fsdp,) = (axis for axis in found.breakdown.by_axis if axis.axis == "fsdp")
+    assert fsdp.exposed_s == pytest.approx(CONTENTION_FRAC[kind] * fsdp.total_s)
+
+
+def test_expert_exchange_hides_only_where_the_framework_does_it() -> None:
+    plan, hardware = ParallelismPlan(dp=8, ep=8), switched_chip(kind="tpu")
+    model = moe_model(moe_intermediate_size=8192)
+    exposed = [
+        sum(
+            axis.exposed_s
+            for axis in project(
+                plan, training(8, 2048), model, cluster(hardware, 8), hardware, software=software
+            ).breakdown.by_axis
+            if axis.axis == "ep"
+        )
+        for software in (CURRENT, Software(expert_overlap=True))
+    ]
+    assert exposed[0] > 0
+    assert exposed[1] == pytest.approx(0, abs=1e-12)
+
+
+def test_ring_attention_runs_a_kernel_a_rank_of_the_ring() -> None:
+    # each of 8 x (1 forward, 2 backward) layers' kernels meets the floor cp times
+    floor_s = 1e-2
+    hardware = switched_chip(calibration=ideal(kernel_floor_s=floor_s), kind="tpu")
+
+    def attention_s(cp: int) -> float:
+        kinds = projected(ParallelismPlan(cp=cp), hardware=hardware).breakdown.by_kind
+        return sum(found.time_s for found in kinds if found.kind == "attention")
+
+    assert attention_s(1) == pytest.approx(8 * 3 * floor_s)
+    assert attention_s(4) == pytest.approx(4 * 8 * 3 * floor_s)
+
+
+def test_a_ring_computes_and_keeps_what_one_rank_would() -> None:
+    one, ring = (projected(ParallelismPlan(cp=cp, dp=1)) for cp in (1, 4))
+    attention = [
+        sum(found.time_s for found in each.breakdown.by_kind if found.kind == "attention") for each in (one, ring)
+    ]
+    assert attention[1] == pytest.approx(attention[0] / 4)
+    assert one.memory is not None
+    assert ring.memory is not None
+    assert ring.memory.activations_bytes == pytest.approx(one.memory.activations_bytes / 4)
+
+
+def test_first_and_last_stage_give_up_a_layer_to_embedding_and_head() -> None:
+    # 30 layers and two ends over 4 stages of 2 chunks: 8 a stage in the middle, 7 at the ends
+    plan = ParallelismPlan(pp=4, vp=2, schedule="interleaved", grad_accum=8)
+    model, hardware = dense_model(layers=30), switched_chip()
+    assert check(plan, training(8), model, cluster(hardware, 4), hardware) == ()
+    assert [
+        found.rule for found in check(plan, training(8), dense_model(layers=29), cluster(hardware, 4), hardware)
+    ] == ["even_virtual_stages"]
+    found = projected(plan, model=model)
+    assert found.breakdown.bubble_s is not None
+    assert 0 < found.breakdown.bubble_s < found.step_time_s
