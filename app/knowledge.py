@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from app.schemas_knowledge import FoundNote, IndexReport, KnowledgeAnswer, NoteAdded, NoteLinks
 from app.wiring import KnowledgeOwner
-from knowledge_base.note import PHASES, HardwareKind
+from knowledge_base.note import PHASES, HardwareKind, parse_note
 from knowledge_base.retrieve import KnowledgeBase, RetrievedNote
 from projector.errors import StoreBusy
 from projector.specs.bottleneck import Cause
@@ -49,13 +49,21 @@ def add_note(owner: KnowledgeOwner, text: str, *, store_may_be_busy: bool = Fals
     """Check, store and index a note. Where indexing fails nothing is kept.
 
     store_may_be_busy: keep the note without indexing it where another process owns the store.
-    Errors as `NoteShelf.adding` and `KnowledgeOwner.sync`.
+    Errors as `parse_note`, `NoteShelf.adding` and `KnowledgeOwner.sync`.
     """
-    with owner.shelf.adding(text) as (note, created):
-        try:
-            index: IndexReport | None = IndexReport.of(owner.sync())
-        except StoreBusy:
-            if not store_may_be_busy:
-                raise
-            index = None
-        return NoteAdded(id=note.id, created=created, links=NoteLinks.of(note.id), index=index)
+    note = parse_note(text, origin="sent")
+    # opened before the note is there, so that the report of the sync is about the note
+    owned = _owns_store(owner, or_raise=not store_may_be_busy)
+    with owner.shelf.adding(note, text) as created:
+        index = IndexReport.of(owner.sync()) if owned else None
+    return NoteAdded(id=note.id, created=created, links=NoteLinks.of(note.id), index=index)
+
+
+def _owns_store(owner: KnowledgeOwner, *, or_raise: bool) -> bool:
+    try:
+        owner.get()
+    except StoreBusy:
+        if or_raise:
+            raise
+        return False
+    return True

@@ -1,12 +1,14 @@
 """Launch configurations: every proposal of a plan, written for every framework there is an exporter for."""
 
 from agents.exporters import exporters
-from agents.exporters.exporter import Job, LaunchConfig
+from agents.exporters.exporter import Exporter, Job, LaunchConfig
+from agents.exporters.refusal import cannot_launch
 from agents.exporters.render import shell, yaml_file
-from agents.findings import PlanResult, Proposal
+from agents.findings import PlanResult
 from agents.planning.resolve import resolve
 from agents.request import PlanRequest
 from app.schemas_launch import LaunchText, ProposalLaunch
+from projector.errors import InvalidDescription
 from traces.summary_types import TraceSummary
 
 
@@ -14,18 +16,23 @@ def launch_of(request: PlanRequest, summary: TraceSummary | None, result: PlanRe
     """One entry a proposal, in their order; a framework that cannot run a plan answers with its refusal."""
     if not result.proposals:
         return ()
-    job = resolve(request, summary)
-    known = {
-        "workload": job.workload,
-        "architecture": job.architecture,
-        "cluster": job.cluster,
-        "hardware": job.hardware,
-    }
-    return tuple(_launch(proposal, Job(plan=proposal.plan, **known)) for proposal in result.proposals)
+    resolved = resolve(request, summary)
+    jobs = (
+        Job(proposal.plan, resolved.workload, resolved.architecture, resolved.cluster, resolved.hardware)
+        for proposal in result.proposals
+    )
+    return tuple(
+        ProposalLaunch(rank=proposal.rank, configs=tuple(_text(_export(each, job)) for each in exporters()))
+        for proposal, job in zip(result.proposals, jobs, strict=True)
+    )
 
 
-def _launch(proposal: Proposal, job: Job) -> ProposalLaunch:
-    return ProposalLaunch(rank=proposal.rank, configs=tuple(_text(each.export(job)) for each in exporters()))
+def _export(exporter: Exporter, job: Job) -> LaunchConfig:
+    """The configuration; what the exporter finds contradictory becomes its refusal, and costs nobody the answer."""
+    try:
+        return exporter.export(job)
+    except InvalidDescription as error:
+        return cannot_launch(exporter, job, error.message)
 
 
 def _text(config: LaunchConfig) -> LaunchText:

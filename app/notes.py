@@ -59,12 +59,11 @@ class NoteShelf:
         raise NotFound(unknown.message, hint=unknown.hint, nearest=unknown.nearest)
 
     @contextmanager
-    def adding(self, text: str) -> Iterator[tuple[Note, bool]]:
-        """Write a user note, yield it with whether it is new, and take it back where the block raises.
+    def adding(self, note: Note, text: str) -> Iterator[bool]:
+        """Write a user note (`text` as it was parsed), yield whether it is new, take it back where the block raises.
 
-        InvalidDescription, UnknownName: not a note, or the id of a bundled one. RequestTooLarge: too many notes.
+        InvalidDescription: the id is that of a bundled note. RequestTooLarge: too many notes.
         """
-        note = parse_note(text, origin="sent")
         with self._writing:
             if note.id in self._files(self.bundled_folder):
                 raise InvalidDescription(f"{note.id!r} is the id of a bundled note", hint="choose another id")
@@ -76,7 +75,7 @@ class NoteShelf:
             before = path.read_bytes() if note.id in user else None
             self._write(path, text.encode())
             try:
-                yield note, before is None
+                yield before is None
             except BaseException:
                 if before is None:
                     path.unlink(missing_ok=True)
@@ -86,12 +85,13 @@ class NoteShelf:
 
     def _write(self, path: Path, content: bytes) -> None:
         """Whole or not at all: readers never see half a note."""
+        incoming = self.user_folder / f".incoming-{uuid4().hex}"
         try:
             self.user_folder.mkdir(parents=True, exist_ok=True)
-            incoming = self.user_folder / f".incoming-{uuid4().hex}"
             incoming.write_bytes(content)
             os.replace(incoming, path)
         except OSError as error:
+            incoming.unlink(missing_ok=True)
             raise KnowledgeUnavailable(f"the note cannot be stored: {error.strerror}") from error
 
     def _files(self, folder: Path) -> dict[str, Path]:

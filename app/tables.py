@@ -20,6 +20,7 @@ WIDTH = 120
 MAX_FIGURES = 4  # as many as fit the width; the document has them all
 LEFT, RIGHT = "left", "right"
 KERNEL_CHARACTERS = 60
+WHOLE = ("chips", "chip", "model", "lever", "objective", "figure")  # columns of names that are not cut
 
 
 def console() -> Console:
@@ -31,16 +32,16 @@ def console() -> Console:
 def show_diagnosis(answer: DiagnoseAnswer) -> None:
     """`shardwise diagnose`."""
     out = console()
-    _heading(out, wording.headline(answer.bottleneck, answer.cause))
-    _paragraph(out, answer.summary)
-    _paragraph(out, _certainty(answer.margin, answer.ambiguous))
-    _section(out, f"Window: {plain(answer.window.name)}, {plain(answer.format)}, ranks {len(answer.ranks)}")
+    heading(out, wording.headline(answer.bottleneck, answer.cause))
+    paragraph(out, answer.summary)
+    paragraph(out, _certainty(answer.margin, answer.ambiguous))
+    section(out, f"Window: {plain(answer.window.name)}, {plain(answer.format)}, ranks {len(answer.ranks)}")
     out.print(_window_table(answer))
-    _section(out, "Evidence")
+    section(out, "Evidence")
     rows = [(e.id, plain(e.claim), wording.figure(e.value, e.unit), e.source) for e in answer.evidence]
-    out.print(_table(("id", "claim", "value", "source"), rows, (LEFT, LEFT, RIGHT, LEFT)))
+    out.print(table(("id", "claim", "value", "source"), rows, (LEFT, LEFT, RIGHT, LEFT)))
     if answer.collectives:
-        _section(out, "Collectives")
+        section(out, "Collectives")
         collective_rows = [
             (
                 plain(c.collective),
@@ -54,12 +55,12 @@ def show_diagnosis(answer: DiagnoseAnswer) -> None:
             for c in answer.collectives
         ]
         headers = ("collective", "group", "size", "axis", "count", "sum [ms]", "exposed [ms]")
-        out.print(_table(headers, collective_rows, (LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT, RIGHT)))
-    _section(out, "Costliest kernels")
+        out.print(table(headers, collective_rows, (LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT, RIGHT)))
+    section(out, "Costliest kernels")
     kernel_rows = [(_short(k.name), k.kind, _count(k.count), ns_as_ms(k.total_ns)) for k in answer.top_kernels[:10]]
-    out.print(_table(("name", "kind", "count", "sum [ms]"), kernel_rows, (LEFT, LEFT, RIGHT, RIGHT)))
-    _bullets(out, "What this cannot say", answer.limits)
-    _bullets(out, "Warnings", answer.warnings)
+    out.print(table(("name", "kind", "count", "sum [ms]"), kernel_rows, (LEFT, LEFT, RIGHT, RIGHT)))
+    bullets(out, "What this cannot say", answer.limits)
+    bullets(out, "Warnings", answer.warnings)
 
 
 def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
@@ -67,42 +68,43 @@ def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
     out = console()
     _show_verdict(out, result.diagnosis)
     if trace is not None:
-        _section(out, f"Window: {plain(trace.window.name)}, device {plain(trace.chip or wording.UNKNOWN)}")
+        section(out, f"Window: {plain(trace.window.name)}, device {plain(trace.chip or wording.UNKNOWN)}")
         out.print(_window_table(trace))
     if result.current is not None:
-        _paragraph(out, f"Current plan: {wording.plan_text(result.current.plan)}")
+        paragraph(out, f"Current plan: {wording.plan_text(result.current.plan)}")
     considered = f"{result.candidates_considered:,} plans considered, {result.candidates_feasible:,} feasible"
-    _section(out, f"{len(result.proposals)} proposals ({considered})")
+    section(out, f"{len(result.proposals)} proposals ({considered})")
     for reason in (result.not_plannable, result.fewer_because):
         if reason is not None:
-            _paragraph(out, reason)
+            paragraph(out, reason)
     if result.proposals:
         out.print(_proposal_table(result.proposals))
         for proposal in result.proposals:
             _show_proposal(out, proposal)
-        _section(out, "Projected performance")
+        section(out, "Projected performance (the cost model alone: idle time that only the trace shows is not in it)")
         out.print(_projection_table(result))
-    _bullets(out, "Assumptions", [_assumption(item) for item in result.assumptions])
+    bullets(out, "What the diagnosis cannot say", result.diagnosis.limits)
+    bullets(out, "Assumptions", [_assumption(item) for item in result.assumptions])
     misses = (
         f"{wording.plan_text(miss.plan)}: {'; '.join(rejection.text for rejection in miss.rejections)}"
         for miss in result.near_misses
     )
-    _bullets(out, "Nearest misses", tuple(misses))
-    _bullets(out, "Warnings", tuple(dict.fromkeys(result.warnings + (trace.warnings if trace else ()))))
+    bullets(out, "Nearest misses", tuple(misses))
+    bullets(out, "Warnings", tuple(dict.fromkeys(result.warnings + (trace.warnings if trace else ()))))
 
 
 def show_projection(answer: ProjectAnswer) -> None:
     """`shardwise project`."""
     out = console()
     cluster = answer.cluster
-    _heading(out, f"{plain(answer.workload.model or wording.UNKNOWN)} on {cluster.chips} x {cluster.chip}")
-    _paragraph(out, f"Plan: {wording.plan_text(answer.plan)}")
+    heading(out, f"{plain(answer.workload.model or wording.UNKNOWN)} on {cluster.chips} x {cluster.chip}")
+    paragraph(out, f"Plan: {wording.plan_text(answer.plan)}")
     if answer.projection is None:
-        _bullets(out, "The plan is not legal", [rejection.text for rejection in answer.illegal])
+        bullets(out, "The plan is not legal", [rejection.text for rejection in answer.illegal])
         return
     projection = answer.projection
     interval = projection.step_time_interval_s
-    _section(out, "Projection")
+    section(out, "Projection")
     rows = [
         ("step time [ms]", ms(projection.step_time_s)),
         (f"range [ms], {plain(interval.basis)}", f"{ms(interval.low)} to {ms(interval.high)}"),
@@ -110,33 +112,33 @@ def show_projection(answer: ProjectAnswer) -> None:
         ("memory of the fullest device [GB]", wording.memory_text(projection)),
         ("verdict", plain(wording.verdict(projection))),
     ]
-    out.print(_table(("figure", "value"), rows, (LEFT, RIGHT)))
-    _section(out, "Where a step goes")
+    out.print(table(("figure", "value"), rows, (LEFT, RIGHT)))
+    section(out, "Where a step goes")
     out.print(_breakdown_table(projection.breakdown))
-    _bullets(out, "Assumptions", projection.assumptions)
+    bullets(out, "Assumptions", projection.assumptions)
 
 
 def _show_verdict(out: Console, diagnosis: Diagnosis) -> None:
-    _heading(out, wording.headline(diagnosis.bottleneck, diagnosis.cause))
-    _paragraph(out, diagnosis.summary)
-    _paragraph(out, _certainty(diagnosis.margin, diagnosis.ambiguous))
+    heading(out, wording.headline(diagnosis.bottleneck, diagnosis.cause))
+    paragraph(out, diagnosis.summary)
+    paragraph(out, _certainty(diagnosis.margin, diagnosis.ambiguous))
     for item in diagnosis.evidence:
         _item(out, f"{item.claim} [{item.source}, {item.id}]")
 
 
 def _show_proposal(out: Console, proposal: Proposal) -> None:
-    _section(out, f"#{proposal.rank} {plain(proposal.title)}")
-    _paragraph(out, wording.plan_text(proposal.plan))
-    _paragraph(out, proposal.rationale)
+    section(out, f"#{proposal.rank} {plain(proposal.title)}")
+    paragraph(out, wording.plan_text(proposal.plan))
+    paragraph(out, proposal.rationale)
     for changes, why in wording.grouped_changes(proposal.changes):
         _item(out, f"{', '.join(f'{c.field} {c.before} -> {c.after}' for c in changes)}: {why}")
-    _paragraph(out, f"Confidence {percent(proposal.confidence)}: {proposal.confidence_basis}")
+    paragraph(out, f"Confidence {percent(proposal.confidence)}: {proposal.confidence_basis}")
     for risk in proposal.risks:
         _item(out, f"risk: {risk}")
     for citation in proposal.citations:
         _item(out, f"see: {citation.title} [{citation.chunk_id}]")
         for source in citation.sources:
-            _paragraph(out, source, indent="      ")
+            paragraph(out, source, indent="      ")
 
 
 def _window_table(shares: TimeShares) -> Table:
@@ -154,7 +156,7 @@ def _window_table(shares: TimeShares) -> Table:
         row("copies, all of them", shares.copy_ns),
         row("unclassified, part of compute", shares.unclassified_ns),
     ]
-    return _table(("part", "time [ms]", "of the window"), rows, (LEFT, RIGHT, RIGHT))
+    return table(("part", "time [ms]", "of the window"), rows, (LEFT, RIGHT, RIGHT))
 
 
 def _breakdown_table(breakdown: TimeBreakdown) -> Table:
@@ -173,7 +175,7 @@ def _breakdown_table(breakdown: TimeBreakdown) -> Table:
         *(row(f"{words(part.kind)}, part of compute", part.time_s) for part in breakdown.by_kind),
         *(row(f"{part.axis} communication, all of it", part.total_s) for part in breakdown.by_axis),
     ]
-    return _table(("part", "time [ms]", "of the step"), rows, (LEFT, RIGHT, RIGHT))
+    return table(("part", "time [ms]", "of the step"), rows, (LEFT, RIGHT, RIGHT))
 
 
 def _proposal_table(proposals: Sequence[Proposal]) -> Table:
@@ -192,7 +194,7 @@ def _proposal_table(proposals: Sequence[Proposal]) -> Table:
         )
         for p in proposals
     ]
-    return _table(headers, rows, (RIGHT, LEFT, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT, LEFT))
+    return table(headers, rows, (RIGHT, LEFT, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT, RIGHT, LEFT))
 
 
 def _projection_table(result: PlanResult) -> Table:
@@ -201,7 +203,7 @@ def _projection_table(result: PlanResult) -> Table:
     for proposal in result.proposals:
         rows += [_projection_row(f"#{proposal.rank}", projection, labels) for projection in proposal.projections]
     headers = ("plan", "chips", "step [ms]", "exposed comm. [ms]", "idle [ms]", "memory [GB]", *labels, "verdict")
-    return _table(headers, rows, (LEFT, LEFT, *(RIGHT,) * (4 + len(labels)), LEFT))
+    return table(headers, rows, (LEFT, LEFT, *(RIGHT,) * (4 + len(labels)), LEFT))
 
 
 def _projection_row(name: str, projection: Projection, labels: Sequence[str]) -> tuple[str, ...]:
@@ -218,33 +220,36 @@ def _projection_row(name: str, projection: Projection, labels: Sequence[str]) ->
     )
 
 
-def _table(headers: Sequence[str], rows: Iterable[Sequence[str]], sides: Sequence[str]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], sides: Sequence[str]) -> Table:
+    """Rows under headers, each column set to its side."""
+    grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for header, side in zip(headers, sides, strict=True):
-        table.add_column(
-            header, justify="right" if side == RIGHT else "left", overflow="fold", no_wrap=header == "chips"
-        )
+        grid.add_column(header, justify="right" if side == RIGHT else "left", overflow="fold", no_wrap=header in WHOLE)
     for row in rows:
-        table.add_row(*row)
-    return table
+        grid.add_row(*row)
+    return grid
 
 
-def _heading(out: Console, text: str) -> None:
+def heading(out: Console, text: str) -> None:
+    """A bold line of our own text."""
     out.print(text, style="bold")
 
 
-def _section(out: Console, title: str) -> None:
+def section(out: Console, title: str) -> None:
+    """A bold line after an empty one."""
     out.print()
     out.print(title, style="bold")
 
 
-def _paragraph(out: Console, text: str, indent: str = "  ") -> None:
+def paragraph(out: Console, text: str, indent: str = "  ") -> None:
+    """Foreign text, made plain and wrapped."""
     _filled(out, text, indent, indent)
 
 
-def _bullets(out: Console, title: str, items: Sequence[str]) -> None:
+def bullets(out: Console, title: str, items: Sequence[str]) -> None:
+    """A section of plain, wrapped items; nothing where there are none."""
     if items:
-        _section(out, title)
+        section(out, title)
         for item in items:
             _item(out, item)
 

@@ -3,7 +3,7 @@
 import argparse
 from typing import Protocol
 
-from app.commands import demo, diagnose, plan, project, serve
+from app.commands import catalog, demo, diagnose, knowledge, plan, project, serve
 
 
 class Command(Protocol):
@@ -25,5 +25,7 @@ COMMANDS: dict[str, Command] = {
     "plan": plan,
     "diagnose": diagnose,
     "project": project,
+    "catalog": catalog,
+    "knowledge": knowledge,
     "demo": demo,
 }
