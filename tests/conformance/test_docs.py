@@ -44,3 +44,9 @@ def test_packages_resolve_to_this_project():
 
     assert Path(agents.__file__).is_relative_to(ROOT)
     assert Path(traces.__file__).is_relative_to(ROOT)
+
+
+def test_test_files_have_names_of_their_own():
+    """Pytest imports test files by base name: two of one name cannot be collected together."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
