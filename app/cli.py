@@ -7,11 +7,13 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, NoReturn
 
 from app import environment
 from app.commands import COMMANDS
+from app.output import OutputFailed, checked_stdout
 from app.problems import problem_of
 from app.schemas import Problem
 from app.wording import plain
@@ -23,6 +25,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
         super().__init__(*args, **{**keywords, "allow_abbrev": False})
+        self.set_defaults(parser=self)  # the innermost one wins
 
     def error(self, message: str) -> NoReturn:
         """Wrong arguments."""
@@ -44,16 +47,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
     environment.settle()
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(message)s")
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        with checked_stdout():
+            return _command(list(sys.argv[1:] if argv is None else argv))
+    except OutputFailed as error:
+        with suppress(OSError, ValueError):
+            print(f"shardwise: cannot write the output: {error}", file=sys.stderr)
+        return 1
+
+
+def _command(arguments: Sequence[str]) -> int:
     try:
         if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
             raise UnknownName("command", arguments[0], COMMANDS)
-        parsed = build_parser().parse_args(arguments)
+        parsed, unknown = build_parser().parse_known_args(arguments)
+        if unknown:
+            parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         return COMMANDS[parsed.command].run(parsed)
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        return 1
+    except OutputFailed:
+        raise
     except Exception as error:
         return _report(problem_of(error), as_json="--json" in arguments)
 

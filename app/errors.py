@@ -8,6 +8,8 @@ ShardwiseError
  |- NotReady            503  a part the answer needs is still starting
  |- StorageMismatch     500  the database was written by another version
  |- JobInterrupted      500  the job was cut off more often than it is retried
+ |- JobTimeLimit        504  the job took longer than the service lets one take
+ |- DataDirBusy         409  another process owns the data folder; only at start, never over HTTP
  |- ServiceFailed       500  the service a command started or called did not answer
 """
 
@@ -63,6 +65,20 @@ class JobInterrupted(ShardwiseError):
     """The job was started several times and never came to an end."""
 
     code = "job_interrupted"
+
+
+class JobTimeLimit(ShardwiseError):
+    """The job passed its limit; what it was doing is discarded."""
+
+    code = "job_time_limit"
+    http_status = 504
+
+
+class DataDirBusy(ShardwiseError):
+    """Another process owns the data folder."""
+
+    code = "data_dir_busy"
+    http_status = 409
 
 
 class ServiceFailed(ShardwiseError):

@@ -34,6 +34,10 @@ class Settings(BaseSettings):
     max_events: int = Field(20_000_000, ge=1, description="events of one trace")
     max_wait_s: float = Field(60.0, ge=0, le=600, description="longest a POST waits before it answers 202")
     workers: int = Field(1, ge=1, le=64, description="plans computed at the same time")
+    job_limit_s: float = Field(600.0, gt=0, le=86400, description="longest one plan takes before it fails with 504")
+    keep_jobs_days: float | None = Field(
+        None, gt=0, le=36500, description="finished plans and their traces are removed after; None: never"
+    )
     warm_embedder: bool = Field(True, description="load the embedder at start instead of at the first plan")
     llm_model: str | None = Field(
         None, min_length=1, description="litellm model of the advisor; None: the rules advise"
@@ -62,6 +66,16 @@ class Settings(BaseSettings):
     def database(self) -> str:
         """The database URL in force."""
         return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.resolve() / 'shardwise.db'}"
+
+    @property
+    def owns_data_dir(self) -> bool:
+        """Whether one process has the data folder for itself; with a Chroma server several may share it."""
+        return self.chroma_host is None
+
+    @property
+    def owns_jobs(self) -> bool:
+        """Whether no other process works on the same jobs."""
+        return self.owns_data_dir and self.database_url is None
 
     @property
     def notes_dir(self) -> Path:

@@ -1,5 +1,6 @@
 """JSON text into a record; what does not match becomes one typed error with the nearest known keys."""
 
+import json
 from collections.abc import Iterator
 from difflib import get_close_matches
 from types import UnionType
@@ -29,12 +30,33 @@ class InvalidRequest(InvalidDescription):
 def parse(model: type[M], text: bytes | str) -> M:
     """The record that a JSON text describes.
 
-    Raises InvalidRequest, and whatever typed error the record's own validators raise.
+    Raises InvalidRequest, also for a key that stands twice in an object, and whatever typed error the record's own
+    validators raise.
     """
+    _refuse_repeated_keys(text)
     try:
         return model.model_validate_json(text)
     except ValidationError as error:
         raise InvalidRequest(tuple(field_problems(error, model))) from error
+
+
+def _refuse_repeated_keys(text: bytes | str) -> None:
+    """InvalidRequest: which of two values counts would be a guess."""
+    try:
+        json.loads(text, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        return  # no JSON: told by the validation
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = dict.fromkeys(name for name in names if names.count(name) > 1)
+        raise InvalidRequest(
+            tuple(FieldProblem(path=name, message="the key is given more than once") for name in twice)
+        )
+    return found
 
 
 def field_problems(error: ValidationError, model: type[BaseModel]) -> Iterator[FieldProblem]:

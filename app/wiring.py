@@ -49,8 +49,8 @@ class PlanOutcome:
 class Planner(Protocol):
     """Turns a request and trace files into a plan. Called from worker threads, several at once."""
 
-    def plan(self, request: PlanRequest, traces: Sequence[Path]) -> PlanOutcome:
-        """The plan; raises typed errors for input that cannot be planned."""
+    def plan(self, request: PlanRequest, traces: Sequence[Path], names: Sequence[str] | None = None) -> PlanOutcome:
+        """The plan; raises typed errors for input that cannot be planned. names: what users call each trace."""
         ...
 
 
@@ -62,12 +62,12 @@ class TracePlanner:
     limits: Limits
     advisor: Advisor
 
-    def plan(self, request: PlanRequest, traces: Sequence[Path]) -> PlanOutcome:
+    def plan(self, request: PlanRequest, traces: Sequence[Path], names: Sequence[str] | None = None) -> PlanOutcome:
         """Read the traces, run the graph, then write the launch configurations of what it proposes."""
         from agents.planning.graph import run_plan
         from app.launch import launch_of
 
-        summary = read_summary(traces, limits=self.limits) if traces else None
+        summary = read_summary(traces, limits=self.limits, names=names) if traces else None
         result = run_plan(request, summary, knowledge=self.knowledge(), advisor=self.advisor)
         return PlanOutcome(result, summary, launch_of(request, summary, result))
 
@@ -82,6 +82,13 @@ def advisor_of(settings: Settings) -> Advisor:
         api_key=settings.llm_api_key,
         timeout_s=settings.llm_timeout_s,
     )
+
+
+def close_advisor(advisor: Advisor) -> None:
+    """Give up what an advisor holds open, where it holds anything."""
+    close = getattr(advisor, "close", None)
+    if close is not None:
+        close()
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -118,6 +125,7 @@ class KnowledgeOwner:
                     self._base = self._open()
                     self._error = None
                 except ShardwiseError as error:
+                    self._hide_data_dir(error)
                     self._error = error.message
                     raise
             return self._base
@@ -156,6 +164,12 @@ class KnowledgeOwner:
         store = Part(state="ready") if self._base is not None else failed or waiting
         embedder = Part(state="ready") if self._embedder.loaded else failed or waiting
         return store, embedder
+
+    def _hide_data_dir(self, error: ShardwiseError) -> None:
+        """Clients of the service are told what is wrong, and no path of this machine."""
+        folder = str(self._settings.data_dir.resolve())
+        error.message = error.message.replace(folder, "data_dir")
+        error.hint = error.hint.replace(folder, "data_dir")
 
     def _open(self) -> KnowledgeBase:
         host, port, folders = self._settings.chroma_host, self._settings.chroma_port, self.shelf.folders()
@@ -200,4 +214,8 @@ def command_knowledge(settings: Settings, say: Callable[[str], None]) -> Iterato
 def command_planner(settings: Settings, say: Callable[[str], None]) -> Iterator[Planner]:
     """A planner for one command; `say` as in `command_knowledge`."""
     with command_knowledge(settings, say) as knowledge:
-        yield TracePlanner(lambda: knowledge().get(), limits_of(settings), advisor_of(settings))
+        advisor = advisor_of(settings)
+        try:
+            yield TracePlanner(lambda: knowledge().get(), limits_of(settings), advisor)
+        finally:
+            close_advisor(advisor)

@@ -63,6 +63,8 @@ def figure(value: float | None, unit: str) -> str:
 
 def headline(bottleneck: Bottleneck, cause: Cause) -> str:
     """The verdict in a line."""
+    if cause == "unknown":
+        return "Bottleneck unknown"
     return f"{bottleneck.capitalize()} bound: {CAUSE_PHRASE[cause]}"
 
 

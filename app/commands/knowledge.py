@@ -1,11 +1,10 @@
 """`shardwise knowledge`: search the notes, add one, or rebuild the index over them."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.commands.files import existing, print_document, say
+from app.commands.files import content_of, print_document, say
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -98,11 +97,7 @@ def _text(path: Path) -> str:
     from app.errors import MalformedBody
     from knowledge_base.note import MAX_NOTE_BYTES
 
-    if str(path) == "-":
-        content = sys.stdin.buffer.read(MAX_NOTE_BYTES + 1)
-    else:
-        with existing([path])[0].open("rb") as file:
-            content = file.read(MAX_NOTE_BYTES + 1)
+    content = content_of(path, MAX_NOTE_BYTES + 1)
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,10 +1,9 @@
 """`shardwise plan TRACE`: the plan of POST /v1/plans without a service."""
 
 import argparse
-import sys
 from pathlib import Path
 
-from app.commands.files import existing, print_document, say
+from app.commands.files import content_of, existing, print_document, say
 from projector.errors import InvalidDescription
 
 HELP = "diagnose a trace and propose ranked, projected plans"
@@ -28,7 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not arguments.trace and arguments.request is None:
         raise InvalidDescription("neither a trace nor a request", hint="shardwise plan TRACE, or --request FILE")
-    request = parse(PlanRequest, _read(arguments.request)) if arguments.request is not None else PlanRequest()
+    request = parse(PlanRequest, content_of(arguments.request)) if arguments.request is not None else PlanRequest()
     traces = existing(arguments.trace)
     with command_planner(load_settings(), say) as planner:
         outcome = planner.plan(request, traces)
@@ -38,9 +37,3 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         show_plan(outcome.result, headline)
     return 0
-
-
-def _read(path: Path) -> bytes:
-    if str(path) == "-":
-        return sys.stdin.buffer.read()
-    return existing([path])[0].read_bytes()

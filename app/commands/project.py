@@ -79,6 +79,8 @@ def plan_of(text: str, phase: str) -> ParallelismPlan:
         if not separator or key in values:
             raise InvalidDescription(f"--plan: {item!r}", hint="each field once, as KEY=VALUE")
         values[key] = int(value) if value.isdecimal() else value
+    if not values:
+        raise InvalidDescription("--plan names no field", hint="for example --plan dp=8,tp=4")
     if values.setdefault("phase", phase) != phase:
         raise InvalidDescription(f"--plan says phase={values['phase']}, the sizes say {phase}")
     return _record(ParallelismPlan, values)

@@ -1,5 +1,6 @@
 """What routes share: documented problem responses, and the refusal of query parameters nobody reads."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import Request
@@ -18,9 +19,12 @@ def problems(**meanings: str) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def refuse_query(request: Request) -> None:
-    """UnknownName for a query parameter that the route does not declare."""
+def refuse_query(request: Request, body_keys: Iterable[str] = ()) -> None:
+    """UnknownName for a query parameter that the route does not declare; `body_keys` belong into the body."""
     known = [parameter.alias for parameter in request.scope["route"].dependant.query_params]
     for name in request.query_params:
         if name not in known:
-            raise UnknownName("query parameter", name, known)
+            error = UnknownName("query parameter", name, known)
+            if name in body_keys:
+                error.hint = f"{name} is a key of the request in the body"
+            raise error

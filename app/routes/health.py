@@ -1,23 +1,28 @@
 """GET /healthz and /readyz."""
 
 from importlib.metadata import version
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.routes.documented import problems
 from app.schemas import Liveness, Part, Readiness
 from app.service import service_of
+
+NOT_READY: dict[str, Any] = {"model": Readiness, "description": "A part is not ready yet"}
+FAULT = problems(status_500="A fault of the service")
 
 router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz")
+@router.get("/healthz", responses=FAULT)
 async def healthz() -> Liveness:
     """Whether the process serves requests."""
     return Liveness(version=version("shardwise"))
 
 
-@router.get("/readyz", responses={503: {"model": Readiness, "description": "A part is not ready yet"}})
+@router.get("/readyz", responses={503: NOT_READY, **FAULT})
 async def readyz(request: Request, response: Response) -> Readiness:
     """Whether a plan would be answered now: database, knowledge store, embedder."""
     service = service_of(request)

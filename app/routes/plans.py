@@ -1,10 +1,12 @@
 """POST /v1/plans, GET /v1/plans/{id}, GET /v1/plans/{id}/report, GET /v1/plans/{id}/launch."""
 
+from typing import Any
 from uuid import UUID
 
 from fastapi import APIRouter, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from agents.request import PlanRequest
 from app.answers import answer_of, launch_of, links_of, pending_of
 from app.errors import NotFound, StorageMismatch
 from app.problem_handlers import response_of
@@ -31,6 +33,18 @@ FAILED = {
     "status_422": "A description that is malformed or contradicts itself, or names what nobody knows",
     "status_500": "A fault of the service",
     "status_503": "The knowledge store is busy or not there",
+    "status_504": "The plan took longer than the service lets one take",
+}
+PAGE: dict[str, Any] = {"content": {"text/html": {"schema": {"type": "string"}}}}
+REPORTS: dict[int | str, dict[str, Any]] = {
+    200: {**PAGE, "description": "The report page"},
+    202: {**PAGE, "description": "A page that reloads itself until the report is there"},
+    404: {**PAGE, "description": "A page that says that there is no such plan"},
+    **{
+        int(name.removeprefix("status_")): {**PAGE, "description": f"A page that says why there is no plan. {meaning}"}
+        for name, meaning in FAILED.items()
+    },
+    **problems(status_500="A fault of the service"),
 }
 
 
@@ -42,7 +56,7 @@ async def post_plan(request: Request) -> Response:
     The answer comes within `wait` seconds (a key of the request, default 10, limited by the service), or a 202 with
     its Location.
     """
-    refuse_query(request)
+    refuse_query(request, body_keys=PlanRequest.model_fields)
     service = service_of(request)
     job_id, wait_s = await _submit(request, service)
     job = await service.runner.wait(job_id, wait_s)
@@ -58,17 +72,18 @@ async def get_plan(request: Request, plan_id: str) -> Response:
 
 @router.get(
     "/v1/plans/{plan_id}/report",
-    responses={
-        200: {"content": {"text/html": {}}, "description": "The report page"},
-        202: {"content": {"text/html": {}}, "description": "A page that reloads itself until the report is there"},
-        **problems(status_404="No such plan"),
-    },
+    response_class=HTMLResponse,
+    responses=REPORTS,
 )
 async def get_report(request: Request, plan_id: str) -> Response:
-    """The answer as a page to read and print."""
-    job = await service_of(request).runner.get(_job_id(plan_id))
-    if job.state == "done":
-        return page_response(report_page(answer_of(job), launch_of(job) or ()))
+    """The answer as a page to read and print; failures are pages too."""
+    try:
+        refuse_query(request)
+        job = await service_of(request).runner.get(_job_id(plan_id))
+        if job.state == "done":
+            return page_response(report_page(answer_of(job), launch_of(job) or ()))
+    except ShardwiseError as error:
+        return page_response(failed_page(problem_of(error, request.url.path)), error.http_status)
     if job.state == "failed":
         problem = Problem.model_validate_json(job.problem or "")
         return page_response(failed_page(problem), problem.status)

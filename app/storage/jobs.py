@@ -1,6 +1,7 @@
 """Job rows: insert, claim, heartbeat, finish, requeue. Every function is one statement in the caller's transaction.
 
 queued -> running -> done | failed;  running -> queued when the heartbeat stops or the service shuts down.
+`heartbeat_at` of a queued job is the time before which nobody takes it; None: take it at once.
 A claim raises `attempts`, and whoever writes later must still hold that number: a process that was taken for dead
 cannot overwrite the result of the one that took over.
 """
@@ -11,7 +12,7 @@ from datetime import datetime
 from typing import Any, Literal, cast
 from uuid import UUID
 
-from sqlalchemy import CursorResult, Update, select, update
+from sqlalchemy import CursorResult, Update, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.storage.database import JobRow
@@ -70,7 +71,7 @@ async def claim(session: AsyncSession, now: datetime) -> Job | None:
     """Take the oldest queued job, or None. Two claimers never get the same one."""
     oldest = (
         select(JobRow.id)
-        .where(JobRow.state == "queued")
+        .where(JobRow.state == "queued", or_(JobRow.heartbeat_at.is_(None), JobRow.heartbeat_at <= now))
         .order_by(JobRow.created_at)
         .limit(1)
         .with_for_update(skip_locked=True)  # Postgres; SQLite has one writer anyway
@@ -111,22 +112,26 @@ async def fail(session: AsyncSession, job: Job, problem: str, now: datetime) -> 
     return await _write(session, _held(job).values(state="failed", problem=problem, finished_at=now)) == 1
 
 
-async def release(session: AsyncSession, job: Job) -> bool:
-    """Put a claimed job back; False when the claim was lost. The cut-off attempt does not count."""
-    return await _write(session, _held(job).values(state="queued", attempts=job.attempts - 1, heartbeat_at=None)) == 1
+async def release(session: AsyncSession, job: Job, not_before: datetime) -> bool:
+    """Put a claimed job back, to be taken from a time on; False when the claim was lost. The attempt counts."""
+    return await _write(session, _held(job).values(state="queued", heartbeat_at=not_before)) == 1
 
 
-async def requeue_stale(session: AsyncSession, before: datetime, max_attempts: int) -> int:
-    """Queue running jobs whose heartbeat is older than `before` and that have attempts left; returns how many."""
-    stale = update(JobRow).where(
-        JobRow.state == "running", JobRow.heartbeat_at < before, JobRow.attempts < max_attempts
-    )
+async def requeue_stale(session: AsyncSession, before: datetime | None, but: Sequence[UUID], max_attempts: int) -> int:
+    """Queue running jobs that are stale (see `_stale`) and have attempts left; returns how many."""
+    stale = _stale(before, but).where(JobRow.attempts < max_attempts)
     return await _write(session, stale.values(state="queued", heartbeat_at=None))
 
 
-async def fail_stale(session: AsyncSession, before: datetime, max_attempts: int, problem: str, now: datetime) -> int:
-    """Fail running jobs whose heartbeat is older than `before` and that have no attempt left; returns how many."""
-    stale = update(JobRow).where(
-        JobRow.state == "running", JobRow.heartbeat_at < before, JobRow.attempts >= max_attempts
-    )
+async def fail_stale(
+    session: AsyncSession, before: datetime | None, but: Sequence[UUID], max_attempts: int, problem: str, now: datetime
+) -> int:
+    """Fail running jobs that are stale (see `_stale`) and have no attempt left; returns how many."""
+    stale = _stale(before, but).where(JobRow.attempts >= max_attempts)
     return await _write(session, stale.values(state="failed", problem=problem, finished_at=now))
+
+
+def _stale(before: datetime | None, but: Sequence[UUID]) -> Update:
+    """Running jobs whose heartbeat is older than `before` (None: all of them), except those in `but`."""
+    stale = update(JobRow).where(JobRow.state == "running", JobRow.id.not_in(but))
+    return stale if before is None else stale.where(JobRow.heartbeat_at < before)

@@ -1,7 +1,11 @@
 """Uploaded traces on disk, named by the sha256 of their bytes and by nothing a user wrote."""
 
 import os
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -22,24 +26,49 @@ class StoredTrace(Record):
 
 @dataclass(frozen=True)
 class TraceStore:
-    """Folder of traces; `incoming` holds uploads that are not complete yet."""
+    """Folder of traces; `incoming` holds uploads that are not complete yet.
+
+    A committed trace is pledged to the job it came for until `settle`; a pledged one is not removed.
+    """
 
     folder: Path
+    _pledged: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
 
     @property
     def incoming(self) -> Path:
         """Where bytes go until the upload is whole."""
         return self.folder / "incoming"
 
-    def open(self) -> None:
-        """Create the folders and remove what an interrupted process left half-uploaded."""
+    def open(self, before: datetime | None = None) -> None:
+        """Create the folders and remove what an interrupted process left half-uploaded.
+
+        before: only what nobody has written to since, where other processes receive uploads too.
+        """
         self.incoming.mkdir(parents=True, exist_ok=True)
         for leftover in self.incoming.iterdir():
-            leftover.unlink()
+            with suppress(FileNotFoundError):  # another process ended its upload
+                if before is None or leftover.stat().st_mtime < before.timestamp():
+                    leftover.unlink()
 
     def receive(self, name: str) -> "IncomingTrace":
         """A file to write an upload into."""
         return IncomingTrace(self, name)
+
+    def pledge(self, trace: StoredTrace) -> None:
+        """A job that refers to this trace will be stored."""
+        self._pledged[trace.sha256] += 1
+
+    def settle(self, traces: Sequence[StoredTrace]) -> None:
+        """The job these traces came for is stored, or will not be."""
+        self._pledged.subtract(trace.sha256 for trace in traces)
+        for digest in {trace.sha256 for trace in traces}:
+            if self._pledged[digest] <= 0:
+                del self._pledged[digest]
+
+    def remove(self, digest: str) -> None:
+        """Remove a trace, unless it is pledged to a job that is about to be stored."""
+        if digest not in self._pledged:
+            (self.folder / digest).unlink(missing_ok=True)
 
     def path(self, trace: StoredTrace) -> Path:
         """Where the bytes of a stored trace are."""
@@ -72,6 +101,7 @@ class IncomingTrace:
         self.close()
         stored = StoredTrace(sha256=self._digest.hexdigest(), name=self.name, size_bytes=self.size_bytes)
         os.replace(self._path, self._store.path(stored))
+        self._store.pledge(stored)
         return stored
 
     def discard(self) -> None:

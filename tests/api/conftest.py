@@ -38,12 +38,14 @@ class ScriptedPlanner:
     error: Exception | None = None
     asked: list[tuple[PlanRequest, list[bytes]]] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
+    names: Sequence[str] | None = None
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def __post_init__(self) -> None:
         self.gate.set()
 
-    def plan(self, request: PlanRequest, traces: Sequence[Path]) -> PlanOutcome:
+    def plan(self, request: PlanRequest, traces: Sequence[Path], names: Sequence[str] | None = None) -> PlanOutcome:
+        self.names = names
         self.asked.append((request, [path.read_bytes() for path in traces]))
         self.entered.release()
         assert self.gate.wait(60)

@@ -119,7 +119,7 @@ class Planner:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def plan(self, request, traces) -> PlanOutcome:
+    def plan(self, request, traces, names=None) -> PlanOutcome:
         self.asked.append((request, list(traces)))
         return PlanOutcome(sample_answer.result(), sample_answer.summary() if traces else None)
 
@@ -153,7 +153,7 @@ def test_plan_works_from_a_request_alone_and_from_stdin(planner, capsys, monkeyp
     ("arguments", "code", "told"),
     [
         (["diagnose", "missing.json"], "invalid_description", "no file 'missing.json'"),
-        (["diagnose", "."], "invalid_description", "is not a file"),
+        (["diagnose", "."], "invalid_description", "is a folder"),
         (["diagnose"], "invalid_description", "required: TRACE"),
         (["diagnose", __file__], "unknown_trace_format", ""),
         (["diagnos", TRACE], "unknown_name", "nearest known: diagnose"),

@@ -61,7 +61,7 @@ async def test_readyz_says_why_the_knowledge_store_cannot_be_opened(serve, tmp_p
             while (answer := (await client.get("/readyz")).json())["knowledge_store"]["state"] == "starting":
                 pass
     assert answer["knowledge_store"]["state"] == "failed"
-    assert "another process owns" in answer["knowledge_store"]["detail"]
+    assert answer["knowledge_store"]["detail"] == "another process owns the knowledge store data_dir/knowledge"
 
 
 async def test_readyz_says_when_the_database_is_away(client, monkeypatch) -> None:
@@ -71,3 +71,19 @@ async def test_readyz_says_when_the_database_is_away(client, monkeypatch) -> Non
     monkeypatch.setattr("app.storage.database.Database.ping", away)
     answer = await client.get("/readyz")
     assert (answer.status_code, answer.json()["database"]["state"]) == (503, "failed")
+
+
+async def test_a_service_that_stops_closes_its_advisor(serve, monkeypatch) -> None:
+    closed = []
+
+    class Advisor:
+        name = "rules"
+
+        def close(self) -> None:
+            closed.append(True)
+
+    monkeypatch.setattr("app.service.advisor_of", lambda settings: Advisor())
+    async with serve() as client:
+        assert (await client.get("/healthz")).status_code == 200
+        assert closed == []
+    assert closed == [True]

@@ -1,6 +1,7 @@
 """Jobs survive what happens to the process that runs them."""
 
 import asyncio
+import json
 from pathlib import Path
 from uuid import UUID
 
@@ -8,10 +9,11 @@ import pytest
 
 from agents.request import PlanRequest
 from app.errors import StorageMismatch
-from app.jobs import LEASE_S, MAX_ATTEMPTS, JobRunner
+from app.jobs import FIRST_BUSY_PAUSE_S, LEASE_S, MAX_ATTEMPTS, MAX_BUSY_ATTEMPTS, JobRules, JobRunner
 from app.storage import jobs
 from app.storage.database import SCHEMA_VERSION, Database, SchemaRow
 from app.storage.traces import TraceStore
+from projector.errors import KnowledgeUnavailable, StoreBusy
 
 
 @pytest.fixture
@@ -23,10 +25,20 @@ async def database(tmp_path: Path):
 
 
 @pytest.fixture
-async def runner(database, tmp_path, planner, clock):
+async def make_runner(database, tmp_path, planner, clock):
+    """A runner beside others over one database; `make_runner(sole=True)` for one that is alone."""
     store = TraceStore(tmp_path / "traces")
     store.open()
-    return JobRunner(database, store, planner, clock, workers=1)
+
+    def make(**rules: object) -> JobRunner:
+        return JobRunner(database, store, planner, clock, JobRules(**{"sole": False, **rules}))
+
+    return make
+
+
+@pytest.fixture
+async def runner(make_runner):
+    return make_runner()
 
 
 async def queued(database, clock, number: int = 1) -> UUID:
@@ -65,6 +77,150 @@ async def test_a_job_whose_process_died_is_queued_again_and_done(database, runne
     await runner.stop()
 
 
+async def test_the_only_process_takes_over_at_once(database, make_runner, clock) -> None:
+    job_id = await queued(database, clock)
+    await claimed(database, clock)
+    runner = make_runner(sole=True)
+    await runner.start()
+    while await state(database, job_id) != "done":
+        await asyncio.sleep(0.01)
+    await runner.stop()
+
+
+async def test_interrupted_jobs_are_looked_for_while_others_run(
+    database, make_runner, planner, clock, monkeypatch
+) -> None:
+    monkeypatch.setattr("app.jobs.LEASE_S", 0.04)
+    planner.gate.clear()
+    runner = make_runner()
+    await runner.start()
+    await runner.submit(PlanRequest(), ())
+    await asyncio.to_thread(planner.entered.acquire)
+    lost = await queued(database, clock)
+    await claimed(database, clock)
+    clock.forward(seconds=1)
+    while await state(database, lost) != "queued":
+        await asyncio.sleep(0.01)
+    planner.gate.set()
+    await runner.stop()
+
+
+async def test_a_job_of_this_process_is_never_taken_for_interrupted(database, runner, planner, clock) -> None:
+    planner.gate.clear()
+    await runner.start()
+    job_id = await runner.submit(PlanRequest(), ())
+    await asyncio.to_thread(planner.entered.acquire)
+    clock.forward(seconds=2 * LEASE_S)
+    assert await runner.requeue_interrupted() == 0
+    assert await state(database, job_id) == "running"
+    planner.gate.set()
+    await runner.stop()
+
+
+async def test_a_wait_ends_when_another_process_finishes_the_job(database, runner, clock, monkeypatch) -> None:
+    monkeypatch.setattr("app.jobs.ASK_ROW_S", 0.01)
+    job_id = await queued(database, clock)
+    waiting = asyncio.create_task(runner.wait(job_id, 60))
+    job = await claimed(database, clock)
+    async with database.transaction() as session:
+        assert await jobs.finish(session, job, "{}", clock())
+    assert (await waiting).state == "done"
+    assert runner._finished == {}
+
+
+async def test_a_service_that_stops_answers_whoever_waits(database, runner, clock) -> None:
+    job_id = await queued(database, clock)
+    waiting = asyncio.create_task(runner.wait(job_id, 60))
+    await asyncio.sleep(0)
+    runner.end_waits()
+    assert (await waiting).state == "queued"
+
+
+async def test_a_job_past_its_limit_fails_and_its_worker_is_free_again(make_runner, planner) -> None:
+    runner = make_runner(limit_s=0.05)
+    await runner.start()
+    planner.gate.clear()
+    stuck = await runner.wait(await runner.submit(PlanRequest(), ()), 60)
+    assert stuck.state == "failed"
+    problem = json.loads(stuck.problem)
+    assert (problem["status"], problem["code"], problem["instance"]) == (504, "job_time_limit", f"/v1/plans/{stuck.id}")
+    assert "SHARDWISE_JOB_LIMIT_S" in problem["hint"]
+    planner.gate.set()
+    assert (await runner.wait(await runner.submit(PlanRequest(), ()), 60)).state == "done"
+    assert (await runner.get(stuck.id)).state == "failed"
+    await runner.stop()
+
+
+async def test_a_busy_store_is_waited_for_where_processes_share_it(make_runner, planner, clock, monkeypatch) -> None:
+    monkeypatch.setattr("app.jobs.ASK_QUEUE_S", 0.01)
+    planner.error = StoreBusy("another process owns the store")
+    runner = make_runner()
+    await runner.start()
+    job_id = await runner.submit(PlanRequest(), ())
+    while (job := await runner.get(job_id)).attempts == 0 or job.state != "queued":
+        await asyncio.sleep(0.01)
+    assert await claimed_now(runner) is None
+    planner.error = None
+    clock.forward(seconds=FIRST_BUSY_PAUSE_S)
+    assert (await runner.wait(job_id, 60)).state == "done"
+    await runner.stop()
+
+
+async def claimed_now(runner) -> jobs.Job | None:
+    return await runner._claim()
+
+
+async def test_a_busy_store_is_given_up_at_last(make_runner, planner, clock, monkeypatch) -> None:
+    monkeypatch.setattr("app.jobs.ASK_QUEUE_S", 0.01)
+    monkeypatch.setattr("app.jobs.FIRST_BUSY_PAUSE_S", 0)
+    planner.error = KnowledgeUnavailable("no server")
+    runner = make_runner()
+    await runner.start()
+    job = await runner.wait(await runner.submit(PlanRequest(), ()), 60)
+    assert (job.state, job.attempts) == ("failed", MAX_BUSY_ATTEMPTS)
+    assert json.loads(job.problem)["code"] == "knowledge_unavailable"
+    await runner.stop()
+
+
+async def test_a_busy_store_fails_the_job_where_one_process_is_alone(make_runner, planner) -> None:
+    planner.error = StoreBusy("another process owns the store")
+    runner = make_runner(sole=True)
+    await runner.start()
+    job = await runner.wait(await runner.submit(PlanRequest(), ()), 60)
+    assert (job.state, job.attempts) == ("failed", 1)
+    await runner.stop()
+
+
+async def test_a_plan_outlives_errors_of_the_database(make_runner, planner, monkeypatch, caplog) -> None:
+    failing = {"beat": 1, "finish": 2}
+
+    def fails_at_first(name):
+        real = getattr(jobs, name)
+
+        async def write(*arguments):
+            if failing[name] > 0:
+                failing[name] -= 1
+                raise OSError(f"no {name} today")
+            return await real(*arguments)
+
+        return write
+
+    for name in failing:
+        monkeypatch.setattr(jobs, name, fails_at_first(name))
+    monkeypatch.setattr("app.jobs.BEAT_S", 0.01)
+    monkeypatch.setattr("app.jobs.STORE_RETRY_S", (0, 0))
+    planner.gate.clear()
+    runner = make_runner()
+    await runner.start()
+    job_id = await runner.submit(PlanRequest(), ())
+    while failing["beat"]:
+        await asyncio.sleep(0.01)
+    planner.gate.set()
+    assert (await runner.wait(job_id, 60)).state == "done"
+    assert "no finish today" in caplog.text
+    await runner.stop()
+
+
 async def test_a_job_that_still_beats_is_left_alone(database, runner, clock) -> None:
     job_id = await queued(database, clock)
     job = await claimed(database, clock)
@@ -100,16 +256,22 @@ async def test_a_job_that_kills_its_process_every_time_is_given_up(database, run
     assert "job_interrupted" in job.problem
 
 
-async def test_a_service_that_stops_puts_its_running_job_back(database, runner, planner, clock, monkeypatch) -> None:
+async def test_a_service_that_stops_puts_its_running_job_back_and_the_attempt_counts(
+    make_runner, planner, monkeypatch
+) -> None:
     monkeypatch.setattr("app.jobs.GRACE_S", 0)
     planner.gate.clear()
-    await runner.start()
-    job_id = await runner.submit(PlanRequest(), ())
-    await asyncio.to_thread(planner.entered.acquire)
-    await runner.stop()
-    job = await runner.get(job_id)
-    assert (job.state, job.attempts) == ("queued", 0)
-    planner.gate.set()
+    job_id = None
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        runner = make_runner()
+        await runner.start()
+        job_id = job_id or await runner.submit(PlanRequest(), ())
+        await asyncio.to_thread(planner.entered.acquire)
+        await runner.stop()
+        job = await runner.get(job_id)
+        assert job.attempts == attempt
+        assert job.state == ("failed" if attempt == MAX_ATTEMPTS else "queued")
+    assert "job_interrupted" in job.problem
 
 
 async def test_a_service_that_stops_lets_a_job_end_that_is_about_to(database, runner, planner) -> None:

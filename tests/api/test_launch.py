@@ -28,7 +28,7 @@ class LaunchingPlanner:
 
     request: PlanRequest = REQUEST
 
-    def plan(self, request: PlanRequest, traces: list[Path]) -> PlanOutcome:
+    def plan(self, request: PlanRequest, traces: list[Path], names: object = None) -> PlanOutcome:
         result = sample_answer.result()
         return PlanOutcome(result, None, launch_of(self.request, None, result))
 

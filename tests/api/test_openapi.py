@@ -70,11 +70,25 @@ async def test_every_error_is_documented_as_a_problem(document) -> None:
         (operation["operationId"], status, response)
         for operation in operations
         for status, response in operation["responses"].items()
-        if status >= "400" and "readyz" not in operation["operationId"]
+        if status >= "400" and not (status == "503" and "readyz" in operation["operationId"])
+        if "report" not in operation["operationId"]
     ]
-    assert {status for _, status, _ in errors} == {"400", "404", "413", "415", "422", "500", "503"}
+    assert {status for _, status, _ in errors} == {"400", "404", "413", "415", "422", "500", "503", "504"}
     for _, _, response in errors:
         assert response["content"] == {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+async def test_a_report_is_documented_as_a_page_whatever_comes(document) -> None:
+    responses = document["paths"]["/v1/plans/{plan_id}/report"]["get"]["responses"]
+    assert set(responses) == {"200", "202", "400", "404", "413", "415", "422", "500", "503", "504"}
+    for status, response in responses.items():
+        expected = {"text/html"} | ({"application/problem+json"} if status == "500" else set())
+        assert set(response["content"]) == expected
+
+
+async def test_health_documents_its_faults(document) -> None:
+    assert "500" in document["paths"]["/healthz"]["get"]["responses"]
+    assert {"500", "503"} <= set(document["paths"]["/readyz"]["get"]["responses"])
 
 
 async def test_an_answer_has_the_documented_keys(client, document) -> None:

@@ -9,6 +9,8 @@ from html.parser import HTMLParser
 import pytest
 import sample_answer
 
+from agents.findings import LlmUsage, PlanResult
+from app.wiring import PlanOutcome
 from projector.errors import EmptyTrace
 
 RAW = {"Content-Type": "application/octet-stream"}
@@ -119,3 +121,34 @@ async def test_the_form_shows_a_refusal_as_a_page(client) -> None:
     assert refused.status_code == 422
     assert refused.headers["Content-Type"].startswith("text/html")
     assert "wat" in Tags(refused.text).text
+
+
+class Planner:
+    """Answers with one result."""
+
+    def __init__(self, result: PlanResult) -> None:
+        self.result = result
+
+    def plan(self, *_: object) -> PlanOutcome:
+        return PlanOutcome(self.result, None)
+
+
+async def test_the_report_says_what_the_language_model_took(serve) -> None:
+    usage = LlmUsage(model="a-model<b>", requests=2, prompt_tokens=1200, completion_tokens=None, cost_usd=None)
+    sample = sample_answer.result()
+    provenance = sample.provenance.model_copy(update={"advisor": "llm", "usage": usage})
+    async with serve(planner=Planner(sample.model_copy(update={"provenance": provenance}))) as client:
+        links = (await client.post("/v1/plans", json={})).json()["links"]
+        page = Tags((await client.get(links["report"])).text)
+    shown = "a-model<b>: 2 requests, prompt tokens 1,200, completion tokens unknown, list price [USD] unknown."
+    assert shown in " ".join(page.text.split())
+
+
+async def test_an_unknown_cause_is_no_bottleneck(serve) -> None:
+    sample = sample_answer.result()
+    diagnosis = sample.diagnosis.model_copy(update={"bottleneck": "compute", "cause": "unknown"})
+    async with serve(planner=Planner(sample.model_copy(update={"diagnosis": diagnosis}))) as client:
+        links = (await client.post("/v1/plans", json={})).json()["links"]
+        page = (await client.get(links["report"])).text
+    assert "<h1>Bottleneck unknown</h1>" in page
+    assert "<title>Shardwise: Bottleneck unknown</title>" in page

@@ -77,6 +77,15 @@ async def test_an_encoded_body_is_refused(client) -> None:
 async def test_query_parameters_are_refused(client) -> None:
     answer = await client.post("/v1/plans?wait=3", json={})
     assert (answer.status_code, answer.json()["code"]) == (422, "unknown_name")
+    assert answer.json()["hint"] == "wait is a key of the request in the body"
+
+
+async def test_a_key_given_twice_is_refused(client) -> None:
+    body = b'{"workload": {"seq_len": 1, "seq_len": 2}}'
+    problem = await refused(
+        client, 422, "invalid_description", content=body, headers={"Content-Type": "application/json"}
+    )
+    assert problem["errors"] == [{"path": "seq_len", "message": "the key is given more than once", "nearest": []}]
 
 
 async def test_an_empty_body_is_refused(client) -> None:

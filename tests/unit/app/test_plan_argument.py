@@ -17,6 +17,8 @@ def test_fields_are_read_by_their_type() -> None:
     [
         ("tpp=4", UnknownName, "unknown plan field 'tpp'"),
         ("tp", InvalidDescription, "'tp'"),
+        ("", InvalidDescription, "names no field"),
+        (" , ", InvalidDescription, "names no field"),
         ("tp=4,tp=8", InvalidDescription, "'tp=8'"),
         ("tp=four", InvalidRequest, "tp: "),
         ("dp=6,fsdp=4", InvalidRequest, "fsdp 4 does not divide dp 6"),

@@ -58,3 +58,8 @@ def test_a_source_is_split_from_its_address() -> None:
     assert wording.split_source("A. Author, 2024, https://a.org/x") == ("A. Author, 2024,", "https://a.org/x")
     assert wording.split_source("https://a.org/x") == ("", "https://a.org/x")
     assert wording.split_source("a book, javascript:alert(1)") == ("a book, javascript:alert(1)", "")
+
+
+def test_an_unknown_cause_has_no_bottleneck() -> None:
+    assert wording.headline("compute", "unknown") == "Bottleneck unknown"
+    assert wording.headline("compute", "hbm_bandwidth") == "Compute bound: HBM bandwidth"
