@@ -32,3 +32,6 @@ AXIS_PHRASE: dict[Axis, str] = {
 }
 # no change of layout removes these: the work is in the host program or in single-device kernels
 NOT_LAYOUT: frozenset[Cause] = frozenset({"launch_bound", "host_idle", "copies", "unknown"})
+
+# a limit of the diagnosis that every proposal for such a trace repeats as a risk
+PREFILL_ONLY = "the recorded steps prefill prompts and decode nothing: what is said of decode is modelled"

@@ -22,9 +22,15 @@ def launch_of(request: PlanRequest, summary: TraceSummary | None, result: PlanRe
         for proposal in result.proposals
     )
     return tuple(
-        ProposalLaunch(rank=proposal.rank, configs=tuple(_text(_export(each, job)) for each in exporters()))
+        ProposalLaunch(rank=proposal.rank, configs=_configs(job))
         for proposal, job in zip(result.proposals, jobs, strict=True)
     )
+
+
+def _configs(job: Job) -> tuple[LaunchText, ...]:
+    """One a framework: those that launch the plan as it stands first, those that cannot launch it last."""
+    texts = [_text(_export(each, job)) for each in exporters()]
+    return tuple(sorted(texts, key=lambda text: (not text.launchable, not text.is_the_plan)))
 
 
 def _export(exporter: Exporter, job: Job) -> LaunchConfig:

@@ -33,8 +33,3 @@ def ns_to_ms(nanoseconds: int | float) -> float:
 def bytes_to_gb(size_bytes: float) -> float:
     """Bytes to decimal gigabytes."""
     return size_bytes / GIGA
-
-
-def gb_to_bytes(size_gb: float) -> float:
-    """Decimal gigabytes to bytes."""
-    return size_gb * GIGA

@@ -10,7 +10,7 @@ import numpy as np
 
 from traces.collectives import Communication
 from traces.kernel_names import LONGEST_NAME
-from traces.naming import KINDS, NO_KIND, Classified
+from traces.naming import Classified
 from traces.trace import Category, Ints, Trace
 
 
@@ -45,19 +45,6 @@ class Facts:
     def kernels(self) -> Mapping[str, int]:
         """Kernels by name."""
         return self._counts(self.trace.rows(Category.KERNEL))
-
-    @cached_property
-    def kind_time_ns(self) -> Mapping[str, int]:
-        """Device time by kind of computation."""
-        kind = self.classified.kind
-        durations = self.trace.duration_ns[self.classified.links.rows]
-        return {name: int(durations[kind == index].sum()) for index, name in enumerate(KINDS) if (kind == index).any()}
-
-    @cached_property
-    def kernel_kind_counts(self) -> Mapping[str, int]:
-        """Compute kernels by kind."""
-        found = Counter(self.classified.kind[self.classified.kind != NO_KIND].tolist())
-        return {KINDS[index]: count for index, count in found.items()}
 
     def _counts(self, rows: Ints) -> Mapping[str, int]:
         ids, counts = np.unique(self.trace.name_id[rows], return_counts=True)

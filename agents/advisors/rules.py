@@ -8,7 +8,7 @@ from typing import Literal
 from agents.advisors.moves import Move, moves_of, sentences_of
 from agents.advisors.protocol import AdvisorChoice, AdvisorInput, Candidate, LeverView, Note, Pick
 from agents.advisors.ranking import NOISE_FRAC, is_tight, rank
-from agents.causes import CAUSE_PHRASE
+from agents.causes import CAUSE_PHRASE, PREFILL_ONLY
 from agents.gains import objective_change
 from agents.wording import duration, gigabytes, listed, percent, signed_percent
 from projector.specs.bottleneck import Cause
@@ -44,7 +44,10 @@ class RulesAdvisor:
         """The ranked picks. `problems` is ignored: the answer would be the same."""
         del problems
         ranked, moves = rank(question), moves_of(question)
-        return AdvisorChoice(picks=tuple(_pick(question, candidate, moves[candidate.id]) for candidate in ranked))
+        picks = [_pick(question, candidate, moves[candidate.id]) for candidate in ranked]
+        if picks and (reason := _why_first(question, ranked)):
+            picks[0] = picks[0].model_copy(update={"rationale": f"{picks[0].rationale} {reason}"})
+        return AdvisorChoice(picks=tuple(picks))
 
 
 def _pick(question: AdvisorInput, candidate: Candidate, move: Move) -> Pick:
@@ -59,6 +62,15 @@ def _pick(question: AdvisorInput, candidate: Candidate, move: Move) -> Pick:
         evidence=(*deciding, *own),
         citations=tuple(dict.fromkeys((*move.cited, *about)))[: max(CITATIONS_A_PICK, len(move.cited))],
     )
+
+
+def _why_first(question: AdvisorInput, ranked: tuple[Candidate, ...]) -> str:
+    """Why a plan that gains less goes first, where the rule of the fewest changes decided it; '' elsewhere."""
+    first = ranked[0]
+    ahead = max(1 + candidate.gain_frac for candidate in ranked) / (1 + first.gain_frac) - 1
+    if question.layout_relieves or not first.relieving or ahead <= NOISE_FRAC:
+        return ""
+    return "It goes first as it relieves the cause by the fewest changes; a plan below it gains more by more of them."
 
 
 def _notes_for(question: AdvisorInput, candidate: Candidate) -> list[Note]:
@@ -212,6 +224,8 @@ def _risks(question: AdvisorInput, candidate: Candidate) -> list[str]:
     grows = candidate.expected.memory_frac or 0.0
     if memory is not None and grows > NOISE_FRAC and memory.total_bytes > memory.capacity_bytes / 2:
         risks.append(f"Memory grows by {percent(grows)}.")
+    if PREFILL_ONLY in question.diagnosis.limits:
+        risks.append(f"{PREFILL_ONLY[:1].upper()}{PREFILL_ONLY[1:]}.")
     if question.diagnosis.ambiguous:
         risks.append("The diagnosis is ambiguous: confirm it with another trace before a costly change.")
     return risks

@@ -1,6 +1,6 @@
 """Analyzer: from a trace summary, or a projected step, to a diagnosis whose every sentence rests on evidence."""
 
-from agents.causes import CAUSE_PHRASE
+from agents.causes import CAUSE_PHRASE, PREFILL_ONLY
 from agents.findings import Diagnosis, Evidence
 from agents.planning.op_evidence import op_evidence
 from agents.planning.share_evidence import fraction_evidence, limit_evidence, share_evidence, trace_only_evidence
@@ -141,7 +141,7 @@ def _trace_limits(signals: Signals, verdict: Verdict) -> tuple[str, ...]:
             "whether arithmetic or HBM bandwidth limits matrix kernels is not known; they are counted as compute"
         )
     if signals.prefill_only:
-        limits.append("the recorded steps prefill prompts and decode nothing: what is said of decode is modelled")
+        limits.append(PREFILL_ONLY)
     if verdict.cause == "launch_bound":
         limits.append("a host that waits for input looks like slow launches here; the host side of the trace decides")
     if (signals.memory_used_frac or 0.0) > FULL_MEMORY_FRAC:

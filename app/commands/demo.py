@@ -12,7 +12,7 @@ from pathlib import Path
 from app.commands.files import existing, say
 from app.errors import ServiceFailed
 
-HELP = "start the service, send it a bundled trace, print the diagnosis and the proposals"
+HELP = "start the service, send it the trace bundled with the source, print the diagnosis and the proposals"
 BUNDLED = Path("tests/data/traces/b200_vllm_eager.json.gz")
 READY_WITHIN_S = 300.0
 STOP_WITHIN_S = 20.0

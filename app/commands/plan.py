@@ -2,17 +2,24 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.commands.files import content_of, existing, print_document, say
 from projector.errors import InvalidDescription
+
+if TYPE_CHECKING:
+    from agents.findings import PlanResult
 
 HELP = "diagnose a trace and propose ranked, projected plans"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """TRACE..., --request, --json."""
+    """TRACE..., --request, --csv, --json."""
     parser.add_argument("trace", type=Path, nargs="*", metavar="TRACE", help="trace files of one job, one a rank")
     parser.add_argument("--request", type=Path, metavar="FILE", help="request as JSON, - for stdin (keys: see the API)")
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="write every projection as a row of a CSV file as well"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -31,9 +38,22 @@ def run(arguments: argparse.Namespace) -> int:
     traces = existing(arguments.trace)
     with command_planner(load_settings(), say) as planner:
         outcome = planner.plan(request, traces)
+    if arguments.csv is not None:
+        _write_csv(outcome.result, arguments.csv)
     headline = TraceHeadline.of(outcome.summary) if outcome.summary is not None else None
     if arguments.json:
         print_document(CommandPlan.of(outcome.result, headline, outcome.launch))
     else:
         show_plan(outcome.result, headline)
     return 0
+
+
+def _write_csv(result: "PlanResult", path: Path) -> None:
+    from app.frames import projections_to_frame
+
+    try:
+        projections_to_frame(result).to_csv(path, index=False)
+    except OSError as error:
+        raise InvalidDescription(
+            f"cannot write {path.name!r}: {error.strerror}", hint="name a file in a folder"
+        ) from error

@@ -1,4 +1,4 @@
-"""How long a warm service takes for POST /v1/plans: `python tests/bench/warm_posts.py [POSTS]`.
+"""How long a warm service takes for POST /v1/plans: `python -m tests.bench.warm_posts [POSTS]`.
 
 The bundled traces are posted in turn, each time with all times shifted by another offset, so that no two bodies are
 equal. Prints median and 95th percentile in milliseconds, for all posts and for each trace.

@@ -1,6 +1,8 @@
 """Documents that lag the code fail here."""
 
+import gzip
 import re
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -50,3 +52,36 @@ def test_test_files_have_names_of_their_own():
     """Pytest imports test files by base name: two of one name cannot be collected together."""
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert len(names) == len(set(names)), sorted({name for name in names if names.count(name) > 1})
+
+
+def test_the_readme_names_the_port_the_service_listens_on():
+    from app.settings import Settings
+
+    ports = set(re.findall(r"localhost:(\d+)", (ROOT / "README.md").read_text()))
+    assert ports == {str(Settings.model_fields["port"].default)}
+
+
+def test_every_module_of_the_projector_but_the_vocabulary_is_forbidden_to_traces():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    listed = next(each["forbidden_modules"] for each in contracts if each["source_modules"] == ["traces"])
+    modules = {
+        path.stem for path in (ROOT / "projector").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert {f"projector.{name}" for name in modules - {"specs", "breakdown", "units", "errors", "__init__"}} == set(
+        listed
+    )
+
+
+def test_no_bundled_file_names_a_folder_of_the_machine_it_was_made_on():
+    # words put together here so that this file does not contain them
+    folders = [f"/{name}/".encode() for name in ("wor" + "k", "roo" + "t")]
+    own = [
+        path
+        for path in (ROOT / "tests/data/traces").rglob("*")
+        if path.parent.name in ("jax", "small") and path.is_file()
+    ]
+    assert own
+    for path in own:
+        data = path.read_bytes()
+        data = gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+        assert not any(folder in data for folder in folders), path.name

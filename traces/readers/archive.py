@@ -39,7 +39,7 @@ def claims(content: Content) -> bool:
 
 def read(content: Content, _limits: Limits) -> tuple[Trace, ...]:
     """Always `UnsupportedTrace`."""
-    unsupported(content, _title(content), "unpack it and give the trace itself, plain or gzip")
+    unsupported(content, _title(content), "give a PyTorch Kineto or XProf trace itself, plain or gzip")
 
 
 READER = Reader("archive", "archives (tar, zip, zstd, xz, bzip2)", claims, read)
