@@ -1,7 +1,8 @@
 """What the knowledge base changes: ten jobs planned with and without it, and which notes none of them retrieves.
 
-    python -m tests.validation.knowledge_effect
+    python -m tests.validation.knowledge_effect [FOLDER]
 
+With a folder the jobs are its traces that can be planned, and the two synthetic profiles. Otherwise:
 Three jobs are a trace, or a trace with a request; two of these traces are the synthetic profiles of the tests. The
 others are requests with a layout that runs. "Evaluated" names the cited notes whose inequality was evaluated for a plan
 of the answer: where plans or their order are others without knowledge, these are what changed them.
@@ -24,6 +25,7 @@ from knowledge_base.embed import MiniLmEmbedder
 from knowledge_base.index import open_knowledge_base
 from knowledge_base.note import NOTES_FOLDER, read_notes
 from knowledge_base.retrieve import KnowledgeBase, RetrievedNote
+from projector.errors import ShardwiseError
 from projector.specs.bottleneck import Cause
 from projector.specs.plan import Phase
 from traces.summary import read_summary
@@ -166,7 +168,19 @@ def lines_of(example: Example, on: PlanResult, off: PlanResult) -> Iterator[str]
             yield f"   evaluated: {', '.join(notes)}"
 
 
-def main() -> None:
+def traces_below(root: Path) -> Iterator[Example]:
+    """The traces of a folder that get proposals on their own."""
+    for path in sorted(path for path in root.rglob("*") if path.is_file()):
+        example = Example(str(path.relative_to(root)), trace=path)
+        try:
+            result = planned(example, root, NoKnowledge())
+        except ShardwiseError:
+            continue
+        if result.proposals:
+            yield example
+
+
+def main(examples: Sequence[Example]) -> None:
     """Print the comparison, then the notes nothing retrieved."""
     changed = 0
     with tempfile.TemporaryDirectory() as name:
@@ -174,14 +188,15 @@ def main() -> None:
         base, report = open_knowledge_base(folder / "store", MiniLmEmbedder())
         with base:
             knowledge = Recorded(base)
-            for example in EXAMPLES:
+            for example in examples:
                 on, off = planned(example, folder, knowledge), planned(example, folder, NoKnowledge())
                 changed += [entry.plan for entry in on.proposals] != [entry.plan for entry in off.proposals]
                 print("\n".join(lines_of(example, on, off)), flush=True)
     never = [note.id for note in read_notes(NOTES_FOLDER) if note.id not in knowledge.given]
-    print(f"\n{changed} of {len(EXAMPLES)} answers have other plans, or another order, without knowledge.")
+    print(f"\n{changed} of {len(examples)} answers have other plans, or another order, without knowledge.")
     print(f"{len(never)} of {report.notes} notes were never retrieved: {', '.join(never)}")
 
 
 if __name__ == "__main__":
-    main()
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    main(EXAMPLES if root is None else (*traces_below(root), *EXAMPLES[1:3]))
