@@ -125,7 +125,9 @@ class JobRunner:
         async with self._referring:
             try:
                 async with self._database.transaction() as session:
-                    await rows.insert(session, job_id, request.model_dump_json(round_trip=True), traces, self._clock())
+                    # what was not written must stay unwritten: a default is no statement
+                    text = request.model_dump_json(round_trip=True, exclude_unset=True)
+                    await rows.insert(session, job_id, text, traces, self._clock())
             finally:
                 self._store.settle(traces)
         self._wake.set()

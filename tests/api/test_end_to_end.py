@@ -74,6 +74,15 @@ def test_a_trace_that_is_no_language_model_gets_its_diagnosis_and_the_reason(cli
     assert client.get(body["links"]["report"]).status_code == 200
 
 
+def test_what_a_request_leaves_out_stays_open_on_its_way_through_the_job(client) -> None:
+    """A default that became a statement would overrule the precision the checkpoint is stored in."""
+    workload = {"phase": "serving", "model": "deepseek-v3"}
+    answer = client.post("/v1/plans", json={"workload": workload, "cluster": {"chip": "h200", "chips": 8}, "wait": 60})
+    assumed = {each["field"]: each["value"] for each in answer.json()["assumptions"]}
+    assert assumed["workload.precision"] == "fp8"
+    assert len(answer.json()["proposals"]) == 3
+
+
 def test_two_posts_at_once_get_their_own_answers(client) -> None:
     with ThreadPoolExecutor(2) as pool:
         answers = list(pool.map(lambda name: post(client, (name, TRACE.read_bytes())), ("a", "b")))
