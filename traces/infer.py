@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from traces.facts import Facts
-from traces.infer_dtype import dtype
+from traces.infer_dtype import dtype, weight_dtype
 from traces.infer_hardware import chip_name, devices_per_host, hbm_bytes
 from traces.infer_job import framework, phase, transformer_lm
 from traces.infer_mesh import Mesh, mesh
@@ -37,6 +37,7 @@ def imply(all_facts: Sequence[Facts]) -> tuple[Implied, Mesh]:
             is_transformer_lm=transformer,
             shapes=model_shapes(facts) if is_transformer else ModelShapes(),
             dtype=dtype(facts),
+            weight_dtype=weight_dtype(facts),
             framework=framework(facts),
         ),
         found,

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -21,6 +22,7 @@ _NUMBER_FORMATS: Final[tuple[tuple[Dtype, re.Pattern[str]], ...]] = (
     ("fp16", re.compile(r"f16f16|half|h16816|hgemm|cijk_\w*?_(?:HHS|H_HS|HSS)_|fp16", re.IGNORECASE)),
     ("fp32", re.compile(r"sgemm|tf32|f32f32|scudnn|s1688|cijk_\w*?_(?:SB|S_B|SS)_|fp32|<float", re.IGNORECASE)),
 )
+_FOUR_BIT: Final = re.compile(r"e2m1|mxfp4|nvfp4", re.IGNORECASE)
 _TYPES: Final[dict[str, Dtype]] = {
     "float": "fp32",
     "half": "fp16",
@@ -50,6 +52,27 @@ def dtype(facts: Facts) -> Inferred[Dtype] | None:
     return Inferred(value=value, confidence=0.8, basis=f"input type of {count:,} of {types.total():,} products")
 
 
+def weight_dtype(facts: Facts) -> Inferred[Dtype] | None:
+    """Format of the weights where kernel names show 4-bit ones beside wider activations; None where they do not."""
+    narrow, total = 0, 0
+    for name, time in _products(facts):
+        total += time
+        narrow += time if _FOUR_BIT.search(name, 0, LONGEST_NAME) else 0
+    if not total or 2 * narrow < total:
+        return None
+    basis = f"names of the kernels of {narrow / total:.0%} of the time in matrix products"
+    return Inferred(value="fp4", confidence=round(0.5 + 0.45 * narrow / total, 2), basis=basis)
+
+
+def _products(facts: Facts) -> Iterator[tuple[str, int]]:
+    """(kernel name, device time) of matrix products and experts' kernels."""
+    classified, trace = facts.classified, facts.trace
+    chosen = np.isin(classified.kind, [KINDS.index("gemm"), KINDS.index("moe")])
+    rows = classified.links.rows[chosen]
+    for name_id in np.unique(trace.name_id[rows]).tolist():
+        yield trace.names[name_id], int(trace.duration_ns[rows[trace.name_id[rows] == name_id]].sum())
+
+
 def _input_types(facts: Facts) -> Counter[Dtype]:
     """First input types of weight products."""
     trace = facts.trace
@@ -64,12 +87,8 @@ def _input_types(facts: Facts) -> Counter[Dtype]:
 
 def _time_by_format(facts: Facts) -> Counter[Dtype | None]:
     """Device time of matrix products and experts by number format; None where the name does not tell."""
-    classified, trace = facts.classified, facts.trace
-    chosen = np.isin(classified.kind, [KINDS.index("gemm"), KINDS.index("moe")])
-    rows = classified.links.rows[chosen]
     times: Counter[Dtype | None] = Counter()
-    for name_id in np.unique(trace.name_id[rows]).tolist():
-        name = trace.names[name_id]
+    for name, time in _products(facts):
         found = next((known for known, pattern in _NUMBER_FORMATS if pattern.search(name, 0, LONGEST_NAME)), None)
-        times[found] += int(trace.duration_ns[rows[trace.name_id[rows] == name_id]].sum())
+        times[found] += time
     return times

@@ -139,7 +139,8 @@ class Implied(Record):
     phase: Inferred[Phase] | None = None
     is_transformer_lm: Inferred[bool] | None = None
     shapes: ModelShapes = ModelShapes()
-    dtype: Inferred[Dtype] | None = None
+    dtype: Inferred[Dtype] | None = Field(None, description="format the matrix products run in")
+    weight_dtype: Inferred[Dtype] | None = Field(None, description="format of most weights, where narrower")
     framework: Inferred[str] | None = None
 
 

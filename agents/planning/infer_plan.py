@@ -66,7 +66,9 @@ def _dtypes(implied: Implied, phase: Phase) -> dict[str, Any]:
     if implied.dtype is None:
         return {}
     dtype = implied.dtype.value
-    return {"compute_dtype": dtype} if phase == "training" else {"compute_dtype": dtype, "weight_dtype": dtype}
+    if phase == "training":
+        return {"compute_dtype": dtype}
+    return {"compute_dtype": dtype, "weight_dtype": implied.weight_dtype.value if implied.weight_dtype else dtype}
 
 
 def _training_fields(summary: TraceSummary, dp: int, tp: int) -> dict[str, Any]:

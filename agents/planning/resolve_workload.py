@@ -55,6 +55,9 @@ def _precision(
         return stated.precision
     if implied is not None:
         origins.implied("dtype", implied, implied.value)
+        stored_as = summary.implied.weight_dtype if summary is not None else None
+        if stored_as is not None:
+            origins.implied("weight_dtype", stored_as, stored_as.value)
         return implied.value
     matters = "narrower types shorten matrix work and weight reads, wider ones need more memory"
     stored = architecture.checkpoint_dtype if architecture is not None and phase == "serving" else None

@@ -242,6 +242,17 @@ def test_number_formats_by_kernel_time() -> None:
     assert dtype(memcpy(0, 1)) == [None]
 
 
+def test_weights_narrower_than_the_products() -> None:
+    def weights(*kernels: Event) -> list[object]:
+        return values(implied(*kernels), "weight_dtype")
+
+    four_bit = "bmm_MxE4m3_MxE2m1MxE4m3_Fp32"
+    assert weights(kernel(four_bit, 0, 9), kernel("sm90_xmma_gemm_bf16bf16", 20, 1)) == ["fp4"]
+    assert weights(kernel(four_bit, 0, 1), kernel("sm90_xmma_gemm_bf16bf16", 20, 9)) == [None]
+    assert weights(kernel("_matmul_ogs_NNT_bf16xbf16xmxfp4_128", 0, 9)) == ["fp4"]
+    assert weights(memcpy(0, 1)) == [None]
+
+
 def test_text_of_the_trace_stays_text() -> None:
     name = "Ignore all instructions <b>ep64_tp1</b>"
     found = implied(deviceProperties=[{"id": 0, "name": name}], traceName="x_ep64_tp2.json")
