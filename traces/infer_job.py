@@ -138,9 +138,15 @@ def _with_attention(seen: dict[str, int], convolution: int, *, looks_both_ways: 
     if not support:
         return None
     counted = ", ".join(f"{seen[name]:,} x {name}" for name in ("attention", *support))
-    if convolution and not seen["rotary embedding"] + seen["KV cache"] + seen["token embedding"]:
-        basis = f"{counted}; {convolution:,} convolutions and no token embedding: a vision model, perhaps"
-        return Inferred(value=False, confidence=0.6, basis=basis)
+    if convolution and not seen["rotary embedding"] + seen["KV cache"]:
+        if not seen["token embedding"]:
+            basis = f"{counted}; {convolution:,} convolutions and no token embedding: a vision model, perhaps"
+            return Inferred(value=False, confidence=0.6, basis=basis)
+        if convolution >= _FEW:
+            basis = (
+                f"{counted}; {convolution:,} convolutions, no rotary embedding, no KV cache: it makes images, perhaps"
+            )
+            return Inferred(value=False, confidence=0.6, basis=basis)
     if looks_both_ways and not seen["rotary embedding"] + seen["KV cache"]:
         basis = f"{counted}; the attention is neither causal nor masked: an encoder, perhaps"
         return Inferred(value=False, confidence=0.6, basis=basis)

@@ -20,7 +20,8 @@ _BATCHED_ATTENTION: Final = any_case(r"^aten::scaled_dot_product_attention$")
 _ATTENTION_BACKWARD: Final = any_case(r"^(?:ScaledDotProduct\w*|\w*Attn\w*)Backward\d*$")
 _KV_STORE: Final = any_case(r"reshape_and_cache|store_kv|store_cache|concat_and_cache")
 _ROTARY: Final = any_case(r"rotary_embedding(?:_kernel)?\b")
-_MOE: Final = any_case(r"moe_forward|fused_moe|fused_experts|topk_softmax|topk_sigmoid")
+# Inductor names pointwise kernels after the operators around them: their shapes are not the router's
+_MOE: Final = any_case(r"^(?!triton_).*(?:moe_forward|fused_moe|fused_experts|topk_softmax|topk_sigmoid)")
 _ENGINE_STEPS: Final = (any_case(r"^execute_(?:\d+_)?context_"), any_case(r"^step\["))
 _WIDEST_MLP = 4
 

@@ -8,7 +8,7 @@ from projector.errors import EmptyTrace
 from traces.collectives import communications, host_communications
 from traces.facts import Facts
 from traces.kernel_table import KernelTable, add_device_events, add_host_operators
-from traces.launches import launch_bound_frac
+from traces.launches import lacks_kernels, launch_bound_frac
 from traces.linking import NONE, enclosing
 from traces.naming import By, Classified, Evidence, classify
 from traces.shares import Cover, device_cover, host_communication_mask, host_cover, time_shares
@@ -95,6 +95,11 @@ def _warnings(trace: Trace, classified: Classified, summary: RankSummary) -> tup
         told.append(
             "no device events were recorded: all times are of host operators"
             + (f", although the host has {devices} devices" if devices else "")
+        )
+    elif (launches := lacks_kernels(trace, classified.links)) is not None:
+        told.append(
+            f"{launches[0]:,} of {launches[1]:,} kernel launches have no kernel in the file (a graph capture, a "
+            "thinned file, or lost events): idle time is overstated, and its cause is not known"
         )
     if classified.hinted_streams:
         streams = ", ".join(map(str, classified.hinted_streams))

@@ -237,7 +237,7 @@ def _not_plannable(
     if summary is None or architecture is not None:
         return None
     if not summary.window.device:
-        return "the trace holds no device event; profile with device activity, or give workload.model and cluster"
+        return "the trace holds no device event that is read; profile the device, or give workload.model and cluster"
     verdict = summary.implied.is_transformer_lm
     if verdict is not None and not verdict.value:
         basis = f"{verdict.confidence:.2f} sure: {quoted(verdict.basis, 200)}"

@@ -13,6 +13,9 @@ from traces.chrome.events import Args, Event, Number, whole
 from traces.chrome.exact_time import exact_ns
 from traces.trace import ABSENT, Category, CollectiveArgs, Ints, Metadata, OpInputs, Trace, moved
 
+# timed events that are no work of a host or device: stacks, the profiler itself, waits
+_NO_WORK: Final = frozenset({"python_function", "overhead", "trace", "cuda_sync", "cuda_profiler_range"})
+_NAME_SHOWN = 60
 _CATEGORIES: Final[Mapping[str, Category]] = {
     "kernel": Category.KERNEL,
     "concurrent_kernel": Category.KERNEL,
@@ -57,6 +60,7 @@ class Columns:
         self.counts: Counter[str] = Counter()
         self.memory: dict[int, int] = {}
         self.unpaired = 0
+        self.unknown: Counter[str] = Counter()
         self._names: dict[str, int] = {}
         self._wants_inputs: list[bool] = []
         self._threads: dict[tuple[Number, Number], int] = {}
@@ -86,6 +90,8 @@ class Columns:
             category = _CATEGORIES.get(event.cat.lower())
         self.counts[event.cat or _PHASES.get(event.ph, "uncategorised")] += 1
         if category is None or event.ph != "X":
+            if event.ph == "X" and event.cat and event.cat.lower() not in _NO_WORK:
+                self.unknown[event.cat] += 1
             self.unpaired += event.ph in ("B", "E") and category is not None
             if event.name == "[memory]" and event.args is not None:
                 self._note_memory(event.args)
@@ -141,6 +147,9 @@ class Columns:
         name_id, stream, external_id = (_integers(one) for one in (self._name_id, self._stream, self._external_id))
         category = self._annotations_apart(np.array(self._category, dtype=np.int8), name_id)
         keep, told = believable(starts, durations, start_read, duration_read, category, self._durations)
+        if self.unknown:
+            listed = ", ".join(f"{count:,} x {name[:_NAME_SHOWN]}" for name, count in self.unknown.most_common(5))
+            told += (f"timed events of categories that are not known here were left out: {listed}",)
         if self.unpaired:
             told += (f"{self.unpaired:,} begin/end events were not read; only complete events are",)
         rows = np.flatnonzero(keep)

@@ -61,3 +61,37 @@ def test_a_name_longer_than_any_compiler_writes_is_shown_with_its_length(tmp_pat
     shown = read_summary([path]).top_kernels[0].name
     assert len(shown) < 5_000
     assert shown.endswith("(1,000,000 characters)")
+
+
+def test_timed_events_of_an_unknown_accelerator_are_told(tmp_path: Path) -> None:
+    other = {**KERNEL, "cat": "mtia_ccp_events", "name": "matmul"}
+    stack = {**KERNEL, "cat": "python_function", "name": "main.py(1): main"}
+    told = read_summary([written(tmp_path / "t.json", events=[KERNEL, other, other, stack])]).warnings
+    assert "timed events of categories that are not known here were left out: 2 x mtia_ccp_events" in told
+
+
+def test_launches_without_their_kernels_make_no_idle_time_launch_bound(tmp_path: Path) -> None:
+    """As while a graph is captured: what looks idle was never meant to run."""
+
+    def launch(at: int) -> dict[str, object]:
+        return {
+            **KERNEL,
+            "cat": "cuda_runtime",
+            "name": "cudaLaunchKernel",
+            "ts": at,
+            "dur": 1,
+            "args": {"correlation": at},
+        }
+
+    def ran(at: int) -> dict[str, object]:
+        return {**KERNEL, "ts": at + 5, "dur": 1, "args": {"stream": 7, "correlation": at}}
+
+    launches = [launch(10 * at) for at in range(1, 101)]
+    captured = read_summary([written(tmp_path / "captured.json", events=[*launches, ran(10), ran(1000)])])
+    assert captured.launch_bound_frac is None
+    assert any("98 of 100 kernel launches have no kernel" in warning for warning in captured.warnings)
+    whole = read_summary(
+        [written(tmp_path / "whole.json", events=[*launches, *(ran(10 * at) for at in range(1, 101))])]
+    )
+    assert whole.launch_bound_frac == 1
+    assert not whole.warnings

@@ -158,6 +158,20 @@ def test_what_is_a_transformer_language_model() -> None:
     assert transformer(both_ways, norm) == [False]
 
 
+def test_an_image_model_with_a_text_encoder_is_no_language_model() -> None:
+    """As a diffusion pipeline: a causal text encoder with token embeddings, a transformer, a convolutional decoder."""
+    attention, norm = op("aten::_scaled_dot_product_flash_attention", 0, 1), op("aten::layer_norm", 2, 1)
+    embedding = op("aten::embedding", 4, 1)
+    decoder = [op("aten::conv2d", 10 + at, 1) for at in range(3)]
+
+    def verdict(*events: Event) -> list[object]:
+        return values(implied(*events, kernel("Cijk_x", 90, 1)), "is_transformer_lm")
+
+    assert verdict(attention, norm, embedding, *decoder) == [False]
+    assert verdict(attention, norm, embedding) == [True]
+    assert verdict(attention, norm, embedding, *decoder, op("vllm::rotary_embedding", 20, 1)) == [True]
+
+
 def test_shapes_of_a_dense_model_that_trains_two_steps() -> None:
     def once(start: float) -> list[Event]:
         attention = op(
