@@ -8,8 +8,10 @@ ShardwiseError
  |   |- UnsupportedTrace   415  the format is known, and not read yet
  |   |- CorruptTrace       400  the format is known, the content is broken
  |   |- EmptyTrace         400  nothing was recorded that could be summarised
+ |   |- TraceWithoutTimes  422  what ran and in which order is recorded, and not when
  |   |- TraceTooLarge      413  a limit on bytes, ratio, events or nesting was passed
  |- StoreBusy            503  another process owns the knowledge store
+ |- WorkersUnavailable   503  the machines that read traces are not there
  |- KnowledgeUnavailable 503  the knowledge store or its embedding model cannot be used at the moment
 
 An infeasible plan is never an exception: it is a `Rejection` value (`projector.specs.objective`).
@@ -87,6 +89,13 @@ class EmptyTrace(TraceError):
     code = "empty_trace"
 
 
+class TraceWithoutTimes(TraceError):
+    """The file is whole and says what ran, and not when: there is no measured time line to summarise."""
+
+    code = "trace_without_times"
+    http_status = 422
+
+
 class TraceTooLarge(TraceError):
     """A limit was passed; the message names the limit and the overshoot."""
 
@@ -98,6 +107,13 @@ class StoreBusy(ShardwiseError):
     """Another process owns the knowledge store."""
 
     code = "store_busy"
+    http_status = 503
+
+
+class WorkersUnavailable(ShardwiseError):
+    """The cluster that is to read traces cannot be reached, or its client is not installed."""
+
+    code = "workers_unavailable"
     http_status = 503
 
 

@@ -9,19 +9,38 @@ Sets of intervals are unions on the device's time line:
 Identity, exact: compute + exposed_communication + exposed_copy + idle == window.
 """
 
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 from pydantic import Field
 
 from projector.breakdown import Axis, OperatorKind
-from projector.specs.plan import Dtype, Phase
 from projector.specs.record import Record
+from traces.implied_types import Implied, Inferred, ModelShapes, ProcessGroup
+from traces.job_types import ClockOffset, GroupSkew, JobRanks, LinkRate, RankLateness
+from traces.measure_types import ClassWork, CopyTime, IdleSplit, PipelineBubble, ServingPhase, StepRole, StepStatistics
+from traces.xplane.megascale_types import MegascaleTransfer
 from traces.xplane.op_table import Kpis, OpRow
+
+__all__ = [
+    "ClassificationTime",
+    "ClassifiedBy",
+    "CollectiveTime",
+    "EventClass",
+    "Implied",
+    "Inferred",
+    "KernelClassTime",
+    "KernelTime",
+    "ModelShapes",
+    "ProcessGroup",
+    "RankSummary",
+    "StepShares",
+    "TimeShares",
+    "TraceSummary",
+    "Window",
+]
 
 ClassifiedBy = Literal["collective_args", "enclosing_op", "name_rule", "category", "stream_hint", "unclassified"]
 EventClass = Literal["compute", "communication", "copy"]
-
-T = TypeVar("T")
 
 
 class TimeShares(Record):
@@ -43,6 +62,7 @@ class StepShares(TimeShares):
     name: str
     start_ns: int
     end_ns: int
+    role: StepRole = "measured"
 
 
 class Window(Record):
@@ -69,6 +89,11 @@ class KernelTime(Record):
     kind: OperatorKind | Literal["communication", "copy"]
     count: int
     total_ns: int
+    rule: str = Field(
+        "",
+        description="what decided the class of most of it: 'collective_args', 'enclosing_op aten::mm', "
+        "'name rule moe/expert' (traces/rules), 'own rule ...' of whoever runs the service; untrusted text",
+    )
 
 
 class CollectiveTime(Record):
@@ -82,6 +107,8 @@ class CollectiveTime(Record):
     total_ns: int = Field(description="sum of durations")
     exposed_ns: int = Field(description="part of this pair's union that no compute covers")
     message_bytes: int | None = None
+    on_compute_stream_ns: int = Field(0, description="part of total_ns on a stream that also computes: cannot overlap")
+    bus_bytes_per_s: float | None = Field(None, description="median over its messages; see LinkRate")
 
 
 class ClassificationTime(Record):
@@ -93,57 +120,6 @@ class ClassificationTime(Record):
     total_ns: int
 
 
-class Inferred(Record, Generic[T]):
-    """A value the trace implies, how sure that is (0 to 1), and what it rests on."""
-
-    value: T
-    confidence: float = Field(ge=0, le=1)
-    basis: str
-
-
-class ProcessGroup(Record):
-    """One communicator the trace declares."""
-
-    name: str
-    size: int
-    ranks: tuple[int, ...] = ()
-    description: str = ""
-
-
-class ModelShapes(Record):
-    """Sizes read off GEMM, embedding and attention shapes; None where the trace does not show them."""
-
-    hidden_size: int | None = None
-    layers: int | None = None
-    vocab_shard: int | None = Field(None, description="vocabulary rows one rank holds")
-    heads_per_rank: int | None = None
-    kv_heads_per_rank: int | None = None
-    head_dim: int | None = None
-    intermediate_shard: int | None = None
-    experts: int | None = None
-    tokens: int | None = Field(None, description="tokens in one forward pass on this rank")
-
-
-class Implied(Record):
-    """What the trace says about hardware, job and model. None: the trace does not say."""
-
-    chip_name: Inferred[str] | None = Field(None, description="device name as the profiler wrote it")
-    devices_per_host: Inferred[int] | None = None
-    hbm_bytes: Inferred[int] | None = None
-    world_size: Inferred[int] | None = None
-    groups: tuple[ProcessGroup, ...] = ()
-    tp: Inferred[int] | None = None
-    dp: Inferred[int] | None = None
-    pp: Inferred[int] | None = None
-    ep: Inferred[int] | None = None
-    phase: Inferred[Phase] | None = None
-    is_transformer_lm: Inferred[bool] | None = None
-    shapes: ModelShapes = ModelShapes()
-    dtype: Inferred[Dtype] | None = Field(None, description="format the matrix products run in")
-    weight_dtype: Inferred[Dtype] | None = Field(None, description="format of most weights, where narrower")
-    framework: Inferred[str] | None = None
-
-
 class RankSummary(TimeShares):
     """One rank (one device of one file)."""
 
@@ -153,10 +129,17 @@ class RankSummary(TimeShares):
     window: Window
     kernel_count: int
     launch_bound_frac: float | None = Field(
-        None, description="share of idle time before kernels whose launch came after the device had drained"
+        None, description="share of idle time of known cause in which a launch came after the device had drained"
     )
     memory_high_water_bytes: int | None = None
     steps: tuple[StepShares, ...] = ()
+    step_statistics: StepStatistics | None = None
+    idle: IdleSplit | None = Field(None, description="None without device events")
+    step_idle: IdleSplit | None = Field(None, description="of the measured steps alone; None where none is marked")
+    copies: tuple[CopyTime, ...] = ()
+    bubble: PipelineBubble | None = Field(None, description="None without pipeline stages in the trace")
+    kernel_classes: tuple[KernelClassTime, ...] = ()
+    collectives: tuple[CollectiveTime, ...] = ()
 
 
 class TraceSummary(TimeShares):
@@ -177,7 +160,19 @@ class TraceSummary(TimeShares):
         (), description="operators with their cost, the costliest first, unidentified ones last; XLA profiles only"
     )
     kpis: Kpis | None = Field(None, description="headline figures of an XLA profile; None for other traces")
+    megascale: tuple[MegascaleTransfer, ...] = Field(
+        (), description="transfers between TPU slices, the one that stalls the devices most first; XLA profiles only"
+    )
     launch_bound_frac: float | None = None
+    idle: IdleSplit | None = None
+    copies: tuple[CopyTime, ...] = ()
+    serving_phases: tuple[ServingPhase, ...] = ()
+    work: tuple[ClassWork, ...] = Field((), description="work and roofline position by kind, the costliest first")
+    job: JobRanks = JobRanks()
+    clocks: tuple[ClockOffset, ...] = ()
+    skew: tuple[GroupSkew, ...] = ()
+    lateness: tuple[RankLateness, ...] = ()
+    links: tuple[LinkRate, ...] = ()
     implied: Implied = Implied()
     event_counts: dict[str, int] = Field(default_factory=dict, description="events by category, host and device")
     warnings: tuple[str, ...] = ()

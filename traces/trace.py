@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from traces.rules.kernel_rules import BUILT_IN, KernelRules
+
 if TYPE_CHECKING:
     from traces.xplane.profile import DeviceProfile
 
@@ -46,7 +48,14 @@ def moved(by_row: Mapping[int, T], place: Ints) -> dict[int, T]:
 
 @dataclass(frozen=True, slots=True)
 class CollectiveArgs:
-    """What a profiler writes beside one collective. None: not stated."""
+    """What a profiler writes beside one collective. None: not stated.
+
+    ranks           global ranks of the group, in its order; () where the profiler shortened the list
+    rank_start, rank_stride   the first of them and how far they are apart, where evenly
+    sequence        number of the collective in its group, the same on all of its ranks; sends and receives count apart
+    source_rank, target_rank   global ranks of a send or receive
+    uneven          whether the splits differ in size: an all-to-all of which ranks send different amounts
+    """
 
     name: str
     group: str = ""
@@ -56,15 +65,28 @@ class CollectiveArgs:
     dtype: str = ""
     in_elements: int | None = None
     out_elements: int | None = None
+    rank_start: int | None = None
+    rank_stride: int | None = None
+    sequence: int | None = None
+    source_rank: int | None = None
+    target_rank: int | None = None
+    uneven: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class OpInputs:
-    """Shapes, element types and literal values of an operator's inputs, in order; () and '' where an input has none."""
+    """Shapes, element types and literal values of an operator's inputs, in order; () and '' where an input has none.
+
+    strides   elements between neighbours of a dimension, as dims; () where the profiler wrote none
+    lists     shapes of the tensors of an input that is a list of tensors, () for any other; the profiler leaves the
+              shapes of long lists out (PyTorch: of more than 30 tensors)
+    """
 
     dims: tuple[tuple[int, ...], ...] = ()
     types: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    strides: tuple[tuple[int, ...], ...] = ()
+    lists: tuple[tuple[tuple[int, ...], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +113,10 @@ class GroupConfig:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What the file says outside its events. None: not stated."""
+    """What the file says outside its events. None: not stated.
+
+    process_id   of the operating system, where all host rows are of one process
+    """
 
     devices: tuple[DeviceProperties, ...] = ()
     rank: int | None = None
@@ -104,6 +129,7 @@ class Metadata:
     world_size_basis: str = "distributedInfo.world_size"
     devices_basis: str = "deviceProperties"
     framework: str = ""
+    process_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,7 +150,13 @@ class Trace:
     stated_kind             int8, what the profile itself says a device event computes: an index into `naming.KINDS`,
                             NOT_STATED or UNKNOWN_WORK; None where the format has no such thing
     framework_ops           framework operator -> device events made from it, where the profile says (untrusted text)
+    record_ids              int64, Kineto's "Record function id" of host operators, ABSENT elsewhere; None where no event
+                            states one
+    copy_kinds              row -> direction of a copy ("HtoD", "DtoD": untrusted text), for copies whose arguments state
+                            it apart from the name
+    stated_flop             row -> floating-point operations of a host operator, where the profiler wrote them
     profile                 sums of the device's operators, where the profile has their cost and category
+    rules                   what names say: the built-in rules, before them those of whoever runs the service
     """
 
     format: str
@@ -149,6 +181,10 @@ class Trace:
     stated_kind: NDArray[np.int8] | None = None
     framework_ops: Mapping[str, int] = field(default_factory=dict)
     profile: "DeviceProfile | None" = None
+    record_ids: Ints | None = None
+    copy_kinds: Mapping[int, str] = field(default_factory=dict)
+    stated_flop: Mapping[int, int] = field(default_factory=dict)
+    rules: KernelRules = BUILT_IN
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -202,4 +238,7 @@ class Trace:
             collectives=moved(self.collectives, place),
             inputs=moved(self.inputs, place),
             stated_kind=None if self.stated_kind is None else self.stated_kind[rows],
+            record_ids=None if self.record_ids is None else self.record_ids[rows],
+            copy_kinds=moved(self.copy_kinds, place),
+            stated_flop=moved(self.stated_flop, place),
         )
