@@ -193,15 +193,15 @@ def _fields_of(data: bytes | bytearray, at: int, end: int) -> Iterator[tuple[int
     """(number, wire, word, start, length) of each field of data[at:end]."""
     while at < end:
         begin = at
-        key, at = _varint(data, at, end)
+        key, at = one_varint(data, at, end)
         number, wire = key >> 3, key & 7
         if not 0 < number <= _LARGEST_FIELD:
             raise WireFault("a field number that does not exist", begin)
         word, start, length = 0, at, 0
         if wire == VARINT:
-            word, at = _varint(data, at, end)
+            word, at = one_varint(data, at, end)
         elif wire == DELIMITED:
-            length, start = _varint(data, at, end)
+            length, start = one_varint(data, at, end)
             at = start + length
             if at > end:
                 raise WireFault("a length beyond the end of its message", begin)
@@ -215,7 +215,8 @@ def _fields_of(data: bytes | bytearray, at: int, end: int) -> Iterator[tuple[int
         yield number, wire, word, start, length
 
 
-def _varint(data: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
+def one_varint(data: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
+    """The varint at data[at:end], and the offset after it. Raises `WireFault`."""
     begin = at
     value = shift = 0
     while at < end:
