@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 
 from projector.errors import EmptyTrace
 from traces.trace import ABSENT, Metadata, Trace
+from traces.xplane.dcn_host import HostSide, host_side
 from traces.xplane.gpu import gpu_rows
 from traces.xplane.host import cpu_devices, cpu_operators, launch_calls, step_marks
 from traces.xplane.metadata import metadata_of
-from traces.xplane.planes import Role, role_of
+from traces.xplane.planes import Role, device_index, role_of
 from traces.xplane.profile import DeviceProfile
 from traces.xplane.rows import Rows
 from traces.xplane.space import Plane, Space
+from traces.xplane.sparse_core import sparse_cores_told
 from traces.xplane.tpu import tpu_rows
 
 _LABELS: dict[Role, str] = {
@@ -33,6 +35,7 @@ class _Common:
     metadata: Metadata
     counts: Mapping[str, int]
     warnings: tuple[str, ...]
+    host_side: HostSide
 
     def trace(
         self,
@@ -58,7 +61,10 @@ class _Common:
 def traces_of(space: Space) -> tuple[Trace, ...]:
     """Traces of a profile, by device. `EmptyTrace` where neither a device nor the CPU backend ran an operator."""
     host = next((plane for plane in space.planes if role_of(plane) == "cpu"), None)
-    common = _Common(space, metadata_of(space), _counts(space), space.warnings + _skipped(space))
+    warnings = [*space.warnings, *_skipped(space)]
+    cores = [device_index(plane) for plane in space.planes if role_of(plane) == "tpu" and any(map(len, plane.lines))]
+    slices = host_side(space, cores, warnings)
+    common = _Common(space, metadata_of(space), _counts(space), tuple(warnings), slices)
     devices = [
         trace
         for plane in space.planes
@@ -79,7 +85,7 @@ def _device_trace(common: _Common, plane: Plane, host: Plane | None) -> Trace | 
     """The trace of one device, with the calls of the host that launched its work where the profile joins them."""
     rows = Rows()
     if role_of(plane) == "tpu":
-        tpu = tpu_rows(plane, common.space.data, rows)
+        tpu = tpu_rows(plane, common.space.data, rows, common.host_side)
         if tpu is None:
             return None
         profile, operators, warnings = tpu
@@ -87,11 +93,11 @@ def _device_trace(common: _Common, plane: Plane, host: Plane | None) -> Trace | 
     gpu = gpu_rows(plane, rows)
     if gpu is None:
         return None
-    profile, operators = gpu
+    profile, operators, warnings = gpu
     if host is not None:
         launch_calls(host, rows, rows.correlations())
         step_marks(host, rows)
-    return common.trace(rows, profile=profile, framework_ops=operators)
+    return common.trace(rows, warnings=warnings, profile=profile, framework_ops=operators)
 
 
 def _cpu_traces(common: _Common, host: Plane) -> tuple[Trace, ...]:
@@ -126,9 +132,4 @@ def _skipped(space: Space) -> tuple[str, ...]:
     ]
     if empty:
         told.append(f"{len(empty)} device planes hold no event: {', '.join(name[:40] for name in empty[:8])}")
-    sparse = sum(role_of(plane) == "sparse_core" and any(map(len, plane.lines)) for plane in space.planes)
-    if sparse:
-        told.append(
-            f"the events of {sparse} SparseCore planes are not read; the work they do for a TensorCore is not shown"
-        )
-    return tuple(told)
+    return (*told, *sparse_cores_told(space))

@@ -31,6 +31,7 @@ KIND_STATS: Final = frozenset(
         "flops",
         "bytes_accessed",
         "memory_access_breakdown",
+        "dcn_collective_info",
         "Hlo Proto",
     }
 )
@@ -46,8 +47,19 @@ EVENT_INTS: Final = (
     "device_ordinal",
     "flops",
     "bytes_accessed",
+    "input_size",
+    "network_transport_latency_us",
 )
-EVENT_TEXTS: Final = ("hlo_op", "hlo_module", "tf_op", "memcpy_details", "memset_details", "Memset_details")
+EVENT_TEXTS: Final = (
+    "hlo_op",
+    "hlo_module",
+    "tf_op",
+    "memcpy_details",
+    "memset_details",
+    "Memset_details",
+    "graph_key",
+    "buffer_sizes",
+)
 
 _EVENTS_AT_ONCE: Final = 1 << 18
 _PS_PER_NS: Final = 1_000

@@ -19,10 +19,10 @@ def without_viewer_copies(traces: Sequence[Trace]) -> tuple[Trace, ...]:
     chosen = [trace for trace in traces if not any(_is_copy(trace, other) for other in traces)]
     if len(chosen) == len(traces):
         return tuple(traces)
-    left_out = {_stem(trace.file): trace.file for trace in traces if trace not in chosen}
+    left_out = {stem(trace.file): trace.file for trace in traces if trace not in chosen}
     return tuple(
         replace(trace, warnings=(*trace.warnings, f"{file} is the viewer's copy of this profile and was left out"))
-        if trace.format == "xplane" and (file := left_out.get(_stem(trace.file)))
+        if trace.format == "xplane" and (file := left_out.get(stem(trace.file)))
         else trace
         for trace in chosen
     )
@@ -32,10 +32,11 @@ def _is_copy(trace: Trace, other: Trace) -> bool:
     return (
         trace.format == "jax_chrome"
         and other.format == "xplane"
-        and _stem(trace.file) == _stem(other.file)
+        and stem(trace.file) == stem(other.file)
         and set(trace.names) <= set(other.names)
     )
 
 
-def _stem(file: str) -> str:
+def stem(file: str) -> str:
+    """Name of a file up to the suffix of a JAX profile."""
     return _SUFFIX.sub("", file)

@@ -14,6 +14,7 @@ from traces.xplane.hlo import OFF_DUTY, OpClass, known_category, op_class
 from traces.xplane.nesting import OwnTime
 from traces.xplane.planes import Peaks
 from traces.xplane.space import Kind, Line
+from traces.xplane.transfers import TransferSum
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,10 @@ class OpSum:
 
 @dataclass(frozen=True, slots=True)
 class DeviceProfile:
-    """One device. `window_ps` is the summed time of its complete steps, or of its whole window where steps is 0."""
+    """One device. `window_ps` is the summed time of its complete steps, or of its whole window where steps is 0.
+
+    transfers   between slices, in the whole profile
+    """
 
     peaks: Peaks
     ops: tuple[OpSum, ...]
@@ -58,6 +62,7 @@ class DeviceProfile:
     unattributed_ps: int
     in_flight_ps: int | None
     outside_ps: int
+    transfers: tuple[TransferSum, ...] = ()
 
 
 def op_of(kind: Kind, data: bytes | bytearray) -> Op:

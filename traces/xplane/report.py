@@ -1,6 +1,6 @@
 """Op table and KPIs of a profile from the sums of its devices."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -30,18 +30,55 @@ class _Sum:
         self.cost = None if self.cost is None or more.cost is None else self.cost.plus(more.cost)
 
 
-def op_table(profiles: Sequence[DeviceProfile]) -> tuple[OpRow, ...]:
-    """One row an operator, the costliest first, unattributed ones after the others."""
+@dataclass(frozen=True, slots=True)
+class WorkSums:
+    """Operators of one device other than control flow, as sums.
+
+    costed_ps     the part of own_ps in operators with a stated cost
+    roofline_ps   time the stated work would take at the peaks; None where these are not stated
+    """
+
+    own_ps: int
+    costed_ps: int
+    roofline_ps: float | None
+
+
+def work_sums(profile: DeviceProfile) -> WorkSums:
+    """Sums over the operators of a device."""
+    sums = [one for one in profile.ops if one.op.category not in CONTROL]
+    known = [(one, one.cost) for one in sums if one.cost is not None and one.total_ps]
+    full_peaks = bool(profile.peaks.flop_per_s and profile.peaks.hbm_bytes_per_s)
+    roofline = (max(utilisations(cost, profile.peaks, one.total_ps).values()) * one.total_ps for one, cost in known)
+    return WorkSums(
+        own_ps=sum(one.own_ps for one in sums),
+        costed_ps=sum(one.own_ps for one, _ in known),
+        roofline_ps=sum(roofline) if full_peaks else None,
+    )
+
+
+def op_table(profiles: Sequence[DeviceProfile], all_ops: Iterable[Sequence[OpSum]] | None = None) -> tuple[OpRow, ...]:
+    """One row an operator, the costliest first, unattributed ones after the others.
+
+    all_ops: the operators of each device, looked at one by one, where they were taken off the profiles.
+    """
     window_ps = sum(profile.window_ps for profile in profiles)
     peaks = common_peaks([profile.peaks for profile in profiles])
-    rows = [_row(one, peaks, window_ps) for one in _merged(profiles)]
+    rows = [
+        _row(one, peaks, window_ps)
+        for one in _merged(all_ops if all_ops is not None else [profile.ops for profile in profiles])
+    ]
     return tuple(sorted(rows, key=lambda row: (not row.attributed, -row.total_ps, row.name, row.category)))
 
 
-def kpis(profiles: Sequence[DeviceProfile]) -> Kpis | None:
-    """Means over the devices; None without a device. Devices with steps decide where some have none."""
-    with_steps = [profile for profile in profiles if profile.steps]
-    chosen = with_steps or list(profiles)
+def kpis(profiles: Sequence[DeviceProfile], work: Sequence[WorkSums] | None = None) -> Kpis | None:
+    """Means over the devices; None without a device. Devices with steps decide where some have none.
+
+    work: sums over the operators of each device, where these were taken off the profiles.
+    """
+    work = [work_sums(profile) for profile in profiles] if work is None else work
+    stepped = any(profile.steps for profile in profiles)
+    pairs = [(profile, sums) for profile, sums in zip(profiles, work, strict=True) if profile.steps or not stepped]
+    chosen = [profile for profile, _ in pairs]
     window_ps = sum(profile.window_ps for profile in chosen)
     if not window_ps:
         return None
@@ -55,7 +92,7 @@ def kpis(profiles: Sequence[DeviceProfile]) -> Kpis | None:
         )
     )
     in_flight = [profile.in_flight_ps for profile in chosen if profile.in_flight_ps is not None]
-    costed, goodput = _goodput(chosen, window_ps)
+    costed, goodput = _goodput([sums for _, sums in pairs], window_ps)
     return Kpis(
         devices=len(chosen),
         steps=steps,
@@ -83,26 +120,20 @@ def _basis(devices: int, steps: int) -> str:
     return f"the whole window of {on}: the profile marks no steps"
 
 
-def _goodput(profiles: Sequence[DeviceProfile], window_ps: int) -> tuple[float, float | None]:
+def _goodput(work: Sequence[WorkSums], window_ps: int) -> tuple[float, float | None]:
     """(share of operator time with a stated cost, roofline time of all stated work over the window or None)."""
-    sums = [(one, profile.peaks) for profile in profiles for one in profile.ops if one.op.category not in CONTROL]
-    own_ps = sum(one.own_ps for one, _ in sums)
-    known = [
-        (one, utilisations(one.cost, peaks, one.total_ps))
-        for one, peaks in sums
-        if one.cost is not None and one.total_ps
-    ]
-    costed = sum(one.own_ps for one, _ in known) / own_ps if own_ps else 0.0
-    full_peaks = all(peaks.flop_per_s and peaks.hbm_bytes_per_s for _, peaks in sums)
-    if costed < _MOSTLY_COSTED or not full_peaks:
+    own_ps = sum(sums.own_ps for sums in work)
+    costed = sum(sums.costed_ps for sums in work) / own_ps if own_ps else 0.0
+    roofline = [sums.roofline_ps for sums in work if sums.roofline_ps is not None]
+    if costed < _MOSTLY_COSTED or len(roofline) < len(work):
         return costed, None
-    return costed, sum(max(fractions.values()) * one.total_ps for one, fractions in known) / window_ps
+    return costed, sum(roofline) / window_ps
 
 
-def _merged(profiles: Sequence[DeviceProfile]) -> list[_Sum]:
+def _merged(all_ops: Iterable[Sequence[OpSum]]) -> list[_Sum]:
     found: dict[tuple[int, str, str, str], _Sum] = {}
-    for profile in profiles:
-        for one in profile.ops:
+    for ops in all_ops:
+        for one in ops:
             key = (one.op.program, one.op.long_name, one.op.name, one.op.category)
             known = found.get(key)
             if known is None:

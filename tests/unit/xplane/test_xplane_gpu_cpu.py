@@ -5,6 +5,7 @@ from xplane_builder import PlaneBuilder, space
 
 from projector.errors import EmptyTrace
 from traces.content import Content, Limits
+from traces.rank import rank_parts
 from traces.summary import summarise
 from traces.trace import Category, Trace
 from traces.xplane.convert import traces_of
@@ -76,6 +77,19 @@ def test_launches_and_steps_of_the_host_are_joined() -> None:
         ("JAX step train 1", 130, 150),
     ]
     assert found.launch_bound_frac == 1.0
+
+
+def test_command_buffers_traced_as_wholes_are_unclassified_computation() -> None:
+    plane = gpu()
+    stream = plane.line("Stream #1(Kernel)")
+    stream.event(plane.kind("CudaGraphExec:12"), 0, 70 * NS, hlo_op="all-reduce.4")
+    stream.event(plane.kind("loop_add_fusion"), 80 * NS, 20 * NS)
+    (trace,) = traces(plane)
+    found = rank_parts(trace).summary
+    assert (found.compute_ns, found.unclassified_ns, found.communication_ns) == (90, 70, 0)
+    assert any("1 CUDA graph launches (70 ns) were traced as wholes" in told for told in trace.warnings)
+    assert trace.profile is not None
+    assert trace.profile.unattributed_ps == 70 * NS
 
 
 def test_planes_without_an_event_are_told() -> None:

@@ -7,6 +7,7 @@ from xplane_builder import HBM, READ, LineBuilder, PlaneBuilder, memory_breakdow
 
 from traces.content import Content, Limits
 from traces.naming import KINDS
+from traces.rank import rank_parts
 from traces.read import read_traces
 from traces.summary import summarise
 from traces.summary_types import TraceSummary
@@ -255,13 +256,97 @@ def test_markup_in_a_name_stays_text(tmp_path: Path) -> None:
     assert trace.names[0] == "<script>alert(1)</script>"
 
 
-def test_sparse_core_planes_are_told_and_not_read() -> None:
-    plane, sparse = tpu_plane(0), PlaneBuilder("/device:TPU:0 SparseCore 1")
+def test_sparse_cores_are_kept_apart_aloud() -> None:
+    plane = tpu_plane(0)
     op_line(plane, ("fusion.1", "loop fusion", 0, 10))
-    sparse.line("Sparse Core Ops").event(sparse.kind("gather"), 0, 5 * NS)
-    (trace,) = traces(plane, sparse)
-    assert any("1 SparseCore planes are not read" in warning for warning in trace.warnings)
+    sparse = [PlaneBuilder(f"/device:TPU:0 SparseCore {index}") for index in range(3)]
+    line = sparse[0].line("Sparse Core Ops")
+    line.event(sparse[0].kind("gather"), 0, 5 * NS)
+    line.event(sparse[0].kind("scatter"), 3 * NS, 5 * NS)
+    sparse[1].line("Sparse Core Modules").event(sparse[1].kind("jit_step"), 0, 9 * NS)
+    (trace,) = traces(plane, *sparse)
+    assert trace.warnings == (
+        "2 SparseCores with 3 events are kept apart: operators kept 1 of them busy for 8 ns in all, and none of it is "
+        "in the times of the TensorCores",
+    )
     assert trace.rows(Category.KERNEL).tolist() == [0]
+
+
+def module_runs(*runs: tuple[str, int, int]) -> PlaneBuilder:
+    plane = tpu_plane(0)
+    op_line(plane, *((f"fusion.{index}", "loop fusion", begin, end) for index, (_, begin, end) in enumerate(runs)))
+    line = plane.line("XLA Modules")
+    for index, (program, begin, end) in enumerate(runs):
+        line.event(plane.kind(f"{program}({1000 + index % 2})"), begin * NS, (end - begin) * NS)
+    return plane
+
+
+def test_without_marked_steps_the_runs_of_the_main_program_are_the_steps_aloud() -> None:
+    plane = module_runs(
+        ("jit_step", 0, 90), ("jit_log", 90, 100), ("jit_step", 100, 190), ("jit_log", 190, 200), ("jit_step", 200, 290)
+    )
+    (trace,) = traces(plane)
+    marks = [trace.name(row) for row in trace.rows(Category.DEVICE_ANNOTATION)]
+    assert marks == ["XLA step 0 of jit_step", "XLA step 1 of jit_step", "XLA step 2 of jit_step"]
+    assert trace.profile is not None
+    assert (trace.profile.steps, trace.profile.window_ps) == (3, 270 * NS)
+    assert (
+        "the profile marks no steps; the 3 runs of the program 'jit_step', 93% of the time of all programs, count as "
+        "steps" in trace.warnings
+    )
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        (("jit_step", 0, 90), ("jit_step", 100, 190)),
+        tuple((f"jit_{index}", 10 * index, 10 * index + 9) for index in range(9)),
+    ],
+)
+def test_few_runs_and_many_programs_make_no_steps(runs: tuple[tuple[str, int, int], ...]) -> None:
+    (trace,) = traces(module_runs(*runs))
+    assert len(trace.rows(Category.DEVICE_ANNOTATION)) == 0
+    assert trace.profile is not None
+    assert trace.profile.steps == 0
+
+
+def test_marked_steps_come_before_the_runs_of_programs() -> None:
+    plane = module_runs(*(("jit_step", 100 * index, 100 * index + 90) for index in range(4)))
+    plane.line("Steps").event(plane.kind("7"), 0, 400 * NS)
+    (trace,) = traces(plane)
+    assert [trace.name(row) for row in trace.rows(Category.DEVICE_ANNOTATION)] == ["XLA step 7"]
+
+
+def test_each_asynchronous_collective_has_its_time_in_flight_and_its_exposed_part() -> None:
+    plane = tpu_plane(0)
+    op_line(
+        plane,
+        ("all-gather-start.1", "all-gather-start", 0, 1),
+        ("fusion.1", "convolution fusion", 1, 40),
+        ("reduce-scatter-start.2", "reduce-scatter-start", 40, 41),
+        ("all-gather-done.1", "all-gather-done", 41, 50),
+        ("fusion.2", "loop fusion", 50, 60),
+        ("reduce-scatter-done.2", "reduce-scatter-done", 60, 90),
+        ("send.3", "send", 90, 92),
+        ("fusion.3", "loop fusion", 92, 95),
+        ("send-done.3", "send-done", 95, 99),
+    )
+    flight = plane.line("Async XLA Ops")
+    add(
+        flight,
+        ("all-gather-start.1", "all-gather-start", 0, 50),
+        ("reduce-scatter-start.2", "reduce-scatter-start", 40, 90),
+        ("send.3", "send", 90, 99),
+    )
+    (trace,) = traces(plane)
+    lines = {line.collective: line for line in rank_parts(trace).summary.collectives}
+    assert {name: (line.count, line.total_ns, line.exposed_ns) for name, line in lines.items()} == {
+        "all_gather": (1, 50, 11),
+        "reduce_scatter": (1, 50, 40),
+        "p2p": (1, 9, 6),
+    }
+    found = rank_parts(trace).summary
+    assert (found.communication_ns, found.exposed_communication_ns, found.compute_ns) == (99, 47, 52)
 
 
 def test_costs_of_a_custom_call_may_stand_on_its_events() -> None:
