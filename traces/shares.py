@@ -1,12 +1,13 @@
 """The window identity: compute + exposed communication + exposed copy + idle == window, exact in nanoseconds."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from traces import intervals
+from traces.grouping import places_by
 from traces.intervals import EMPTY, Intervals
-from traces.kernel_names import host_communication_of, kind_of_operator
 from traces.naming import By, Classified, EventClass
 from traces.summary_types import TimeShares
 from traces.trace import Category, Ints, Mask, Trace
@@ -61,38 +62,49 @@ def host_cover(trace: Trace) -> Cover | None:
     while the collective is not running. Host copies are operators like others: the copy class stays empty.
     """
     collective = host_communication_mask(trace)
-    named = np.fromiter((kind_of_operator(name) is not None for name in trace.names), np.bool_, len(trace.names))
+    named = np.fromiter(
+        (trace.rules.kind_of_operator(name) is not None for name in trace.names), np.bool_, len(trace.names)
+    )
     operators = trace.rows(Category.CPU_OP)
     collectives = trace.named(trace.rows(Category.CPU_OP, Category.ANNOTATION), collective)
     rows = np.union1d(operators, collectives)
     if not len(rows):
         return None
-    compute = unclassified = EMPTY
-    for thread in np.unique(trace.thread[rows]):
-        mine = rows[trace.thread[rows] == thread]
+    compute, unclassified = [EMPTY], [EMPTY]
+    for _, places in places_by(trace.thread[rows]):
+        mine = rows[places]
         communicating = union_of(trace, trace.named(mine, collective))
         computing = intervals.subtract(union_of(trace, trace.named(mine, ~collective)), communicating)
         known = union_of(trace, trace.named(mine, named & ~collective))
-        compute = intervals.union(compute, computing)
-        unclassified = intervals.union(unclassified, intervals.subtract(computing, known))
+        compute.append(computing)
+        unclassified.append(intervals.subtract(computing, known))
     return Cover(
         start_ns=int(trace.start_ns[rows].min()),
         end_ns=int(trace.end_ns[rows].max()),
-        compute=compute,
+        compute=_joined(compute),
         communication=union_of(trace, collectives),
         copy=EMPTY,
-        unclassified=unclassified,
+        unclassified=_joined(unclassified),
     )
 
 
 def host_communication_mask(trace: Trace) -> Mask:
     """For each name whether a host operator of that name is a collective."""
-    return np.fromiter((host_communication_of(name) is not None for name in trace.names), np.bool_, len(trace.names))
+    return np.fromiter(
+        (trace.rules.host_communication_of(name) is not None for name in trace.names), np.bool_, len(trace.names)
+    )
 
 
 def union_of(trace: Trace, rows: Ints) -> Intervals:
     """Times covered by the given rows."""
-    return intervals.merge(trace.start_ns[rows], trace.end_ns[rows])
+    starts = trace.start_ns[rows]
+    return intervals.merge(starts, starts + trace.duration_ns[rows])
+
+
+def _joined(parts: Sequence[Intervals]) -> Intervals:
+    """Union of many sets."""
+    together = np.concatenate(parts)
+    return intervals.merge(together[:, 0], together[:, 1])
 
 
 def time_shares(cover: Cover) -> TimeShares:
