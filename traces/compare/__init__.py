@@ -1,0 +1,1 @@
+"""Two summaries of the same job, before and after a change."""

@@ -1,0 +1,1 @@
+"""A TraceSummary as a document: small enough to send where the trace itself may not go."""
