@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from app import catalogue
 from app.schemas_catalogue import ChipList, LeverList, ModelAnswer, ModelList, ObjectiveEntry, ObjectiveList
-from app.tables import LEFT, RIGHT, bullets, console, heading, paragraph, section, table
+from app.tables_parts import LEFT, RIGHT, bullets, console, heading, paragraph, section, table
 from app.wording import UNKNOWN, number, percent, words
 from projector.catalog_rows import ChipRow, ModelRow
 from projector.levers import Lever

@@ -37,7 +37,7 @@ ASK_ROW_S = 1.0  # how often a wait looks for a job that another process finishe
 ASK_QUEUE_S = 5.0  # how often an idle runner looks for a job that another process inserted
 MAX_ATTEMPTS = 3
 STORE_RETRY_S = (0.2, 1.0, 5.0)
-BUSY_CODES = ("store_busy", "knowledge_unavailable")
+BUSY_CODES = ("store_busy", "knowledge_unavailable", "workers_unavailable")
 MAX_BUSY_ATTEMPTS = 8
 FIRST_BUSY_PAUSE_S, LONGEST_BUSY_PAUSE_S = 2.0, 60.0
 

@@ -1,7 +1,7 @@
 """What `shardwise knowledge` prints for people."""
 
 from app.schemas_knowledge import IndexReport, KnowledgeAnswer, NoteAdded
-from app.tables import console, heading, paragraph
+from app.tables_parts import console, heading, paragraph
 from app.wording import plain, words
 
 

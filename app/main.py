@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import environment, openapi, problem_handlers, service
 from app.jobs import Clock
-from app.routes import catalog, health, knowledge, pages, plans
+from app.routes import catalog, comparisons, health, knowledge, pages, plans
 from app.settings import Settings, load_settings
 from app.wiring import Planner
 
@@ -30,7 +30,15 @@ def create_app(
     app = FastAPI(title="Shardwise", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.service = parts
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]
-    for router in (plans.router, catalog.router, knowledge.router, knowledge.pages, health.router, pages.router):
+    for router in (
+        plans.router,
+        comparisons.router,
+        catalog.router,
+        knowledge.router,
+        knowledge.pages,
+        health.router,
+        pages.router,
+    ):
         app.include_router(router)
     problem_handlers.install(app)
     app.add_middleware(SafeHeaders)

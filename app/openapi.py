@@ -10,18 +10,22 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from agents.request import PlanRequest
+from app.routes.comparisons import ComparisonRequest
 from app.schemas import Liveness, PlanAnswer, PlanPending, Problem, Readiness
 from app.schemas_catalogue import ChipList, LeverList, ModelAnswer, ModelList, ObjectiveList
 from app.schemas_knowledge import KnowledgeAnswer, NoteAdded, NoteAnswer
 from app.schemas_launch import LaunchAnswer
 from app.units_doc import unit_of
 from app.uploads import RAW_TYPES
+from traces.compare.types import Comparison
 
 RECORDS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
     (PlanRequest, "validation"),
     (PlanAnswer, "serialization"),
     (PlanPending, "serialization"),
     (LaunchAnswer, "serialization"),
+    (ComparisonRequest, "validation"),
+    (Comparison, "serialization"),
     (ChipList, "serialization"),
     (ModelList, "serialization"),
     (ModelAnswer, "serialization"),

@@ -17,6 +17,8 @@ from projector.specs.objective import Rejection
 from projector.specs.plan import ParallelismPlan
 from projector.specs.record import Record
 from projector.specs.workload import WorkloadSpec
+from traces.job_types import ClockOffset, GroupSkew, JobRanks, LinkRate, RankLateness
+from traces.measure_types import ClassWork, CopyTime, IdleSplit, ServingPhase
 from traces.summary_types import (
     CollectiveTime,
     Implied,
@@ -172,6 +174,15 @@ class DiagnoseAnswer(TimeShares):
     top_kernels: tuple[KernelTime, ...]
     collectives: tuple[CollectiveTime, ...]
     ranks: tuple[RankSummary, ...]
+    idle: IdleSplit | None
+    copies: tuple[CopyTime, ...]
+    serving_phases: tuple[ServingPhase, ...]
+    work: tuple[ClassWork, ...]
+    job: JobRanks
+    clocks: tuple[ClockOffset, ...]
+    skew: tuple[GroupSkew, ...]
+    lateness: tuple[RankLateness, ...]
+    links: tuple[LinkRate, ...]
     warnings: tuple[str, ...]
 
     @classmethod

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -12,11 +13,12 @@ from fastapi import Request
 from agents.advisors.protocol import Advisor
 from app.daemon import in_daemon_thread
 from app.jobs import Clock, JobRules, JobRunner
+from app.reading import rules_of
 from app.settings import Settings
 from app.storage.database import Database
 from app.storage.owner import DataDirLock
 from app.storage.traces import TraceStore
-from app.wiring import KnowledgeOwner, Planner, TracePlanner, advisor_of, close_advisor, limits_of
+from app.wiring import KnowledgeOwner, Planner, TracePlanner, advisor_of, close_advisor
 
 RETRY_WARM_S = 15.0
 CLOSE_WITHIN_S = 3.0
@@ -47,12 +49,16 @@ class Service:
 
 
 def build(settings: Settings, planner: Planner | None, clock: Clock) -> Service:
-    """Parts of the service, nothing opened yet. `planner` None: the planning graph over the knowledge store."""
+    """Parts of the service, nothing opened yet. `planner` None: the planning graph over the knowledge store.
+
+    InvalidDescription for a file of kernel rules that is not accepted: told now, not with the first trace.
+    """
+    rules_of(settings)
     database = Database(settings.database)
     store = TraceStore(settings.data_dir / "traces")
     knowledge = KnowledgeOwner(settings)
     advisor = advisor_of(settings)
-    planner = planner or TracePlanner(knowledge.get, limits_of(settings), advisor)
+    planner = planner or TracePlanner(knowledge.get, settings, advisor, scratch=settings.scratch_dir)
     runner = JobRunner(database, store, planner, clock, _job_rules(settings))
     lock = DataDirLock(settings.data_dir)
     return Service(settings, clock, lock, database, store, knowledge, advisor, runner)
@@ -87,6 +93,9 @@ def _job_rules(settings: Settings) -> JobRules:
 
 async def _open(service: Service) -> None:
     service.settings.data_dir.mkdir(parents=True, exist_ok=True)
+    if service.settings.owns_data_dir:  # what a process that was killed left there
+        shutil.rmtree(service.settings.scratch_dir, ignore_errors=True)
+    service.settings.scratch_dir.mkdir(exist_ok=True)
     service.store.open(None if service.settings.owns_data_dir else service.clock() - timedelta(days=1))
     await service.database.open()
     await service.runner.start()

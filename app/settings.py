@@ -34,6 +34,15 @@ class Settings(BaseSettings):
     max_events: int = Field(20_000_000, ge=1, description="events of one trace")
     max_wait_s: float = Field(60.0, ge=0, le=600, description="longest a POST waits before it answers 202")
     workers: int = Field(1, ge=1, le=64, description="plans computed at the same time")
+    trace_workers: int | None = Field(
+        None, ge=1, le=256, description="processes that read the trace files of one job; None: one a CPU"
+    )
+    ray_address: str | None = Field(
+        None, min_length=1, description="Ray cluster that reads trace files instead ('auto', 'local', an address)"
+    )
+    kernel_rules: Path | None = Field(
+        None, description="TOML file of own name rules, which go before those of traces/rules/kernel_rules.toml"
+    )
     job_limit_s: float = Field(600.0, gt=0, le=86400, description="longest one plan takes before it fails with 504")
     keep_jobs_days: float | None = Field(
         None, gt=0, le=36500, description="finished plans and their traces are removed after; None: never"
@@ -81,6 +90,11 @@ class Settings(BaseSettings):
     def notes_dir(self) -> Path:
         """Folder of the notes users added; every process of this installation reads the same one."""
         return self.data_dir / "notes"
+
+    @property
+    def scratch_dir(self) -> Path:
+        """Folder in which the service unpacks archives; nothing in it outlives a request."""
+        return self.data_dir / "scratch"
 
     @property
     def knowledge_dir(self) -> Path:

@@ -1,32 +1,21 @@
 """Tables for people, on stdout: units in the headers, untrusted text made plain and never read as markup."""
 
-import shutil
-import sys
-from collections.abc import Iterable, Sequence
-from textwrap import wrap
+from collections.abc import Sequence
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from agents.findings import Assumption, Diagnosis, PlanResult, Proposal
 from app import wording
 from app.schemas import DiagnoseAnswer, ProjectAnswer, TraceHeadline
+from app.tables_job import show_copies, show_idle, show_links, show_ranks, show_serving, show_work
+from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table
 from app.wording import change, ms, ns_as_ms, percent, plain, words
 from projector.breakdown import Projection, TimeBreakdown
 from traces.summary_types import TimeShares
 
-WIDTH = 120
 MAX_FIGURES = 4  # as many as fit the width; the document has them all
-LEFT, RIGHT = "left", "right"
 KERNEL_CHARACTERS = 60
-WHOLE = ("chips", "chip", "model", "lever", "objective", "figure")  # columns of names that are not cut
-
-
-def console() -> Console:
-    """stdout, as wide as the terminal and never narrower than the tables need."""
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
-    return Console(width=max(columns, 80), markup=False, highlight=False, emoji=False, file=sys.stdout)
 
 
 def show_diagnosis(answer: DiagnoseAnswer) -> None:
@@ -37,6 +26,9 @@ def show_diagnosis(answer: DiagnoseAnswer) -> None:
     paragraph(out, _certainty(answer.margin, answer.ambiguous))
     section(out, f"Window: {plain(answer.window.name)}, {plain(answer.format)}, ranks {len(answer.ranks)}")
     out.print(_window_table(answer))
+    if len(answer.ranks) > 1:
+        show_ranks(out, answer.ranks, answer.job)
+    show_idle(out, answer.idle, answer.idle_ns)
     section(out, "Evidence")
     rows = [(e.id, plain(e.claim), wording.figure(e.value, e.unit), e.source) for e in answer.evidence]
     out.print(table(("id", "claim", "value", "source"), rows, (LEFT, LEFT, RIGHT, LEFT)))
@@ -56,6 +48,10 @@ def show_diagnosis(answer: DiagnoseAnswer) -> None:
         ]
         headers = ("collective", "group", "size", "axis", "count", "sum [ms]", "exposed [ms]")
         out.print(table(headers, collective_rows, (LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT, RIGHT)))
+    show_links(out, answer.links, answer.lateness)
+    show_copies(out, answer.copies)
+    show_serving(out, answer.serving_phases)
+    show_work(out, answer.work)
     section(out, "Costliest kernels")
     kernel_rows = [(_short(k.name), k.kind, _count(k.count), ns_as_ms(k.total_ns)) for k in answer.top_kernels[:10]]
     out.print(table(("name", "kind", "count", "sum [ms]"), kernel_rows, (LEFT, LEFT, RIGHT, RIGHT)))
@@ -123,7 +119,7 @@ def _show_verdict(out: Console, diagnosis: Diagnosis) -> None:
     paragraph(out, diagnosis.summary)
     paragraph(out, _certainty(diagnosis.margin, diagnosis.ambiguous))
     for item in diagnosis.evidence:
-        _item(out, f"{item.claim} [{item.source}, {item.id}]")
+        bullet(out, f"{item.claim} [{item.source}, {item.id}]")
 
 
 def _show_proposal(out: Console, proposal: Proposal) -> None:
@@ -131,12 +127,12 @@ def _show_proposal(out: Console, proposal: Proposal) -> None:
     paragraph(out, wording.plan_text(proposal.plan))
     paragraph(out, proposal.rationale)
     for changes, why in wording.grouped_changes(proposal.changes):
-        _item(out, f"{', '.join(f'{c.field} {c.before} -> {c.after}' for c in changes)}: {why}")
+        bullet(out, f"{', '.join(f'{c.field} {c.before} -> {c.after}' for c in changes)}: {why}")
     paragraph(out, f"Confidence {percent(proposal.confidence)}: {proposal.confidence_basis}")
     for risk in proposal.risks:
-        _item(out, f"risk: {risk}")
+        bullet(out, f"risk: {risk}")
     for citation in proposal.citations:
-        _item(out, f"see: {citation.title} [{citation.chunk_id}]")
+        bullet(out, f"see: {citation.title} [{citation.chunk_id}]")
         for source in citation.sources:
             paragraph(out, source, indent="      ")
 
@@ -218,49 +214,6 @@ def _projection_row(name: str, projection: Projection, labels: Sequence[str]) ->
         *(figures.get(label, wording.UNKNOWN) for label in labels),
         plain(wording.verdict(projection)),
     )
-
-
-def table(headers: Sequence[str], rows: Iterable[Sequence[str]], sides: Sequence[str]) -> Table:
-    """Rows under headers, each column set to its side."""
-    grid = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for header, side in zip(headers, sides, strict=True):
-        grid.add_column(header, justify="right" if side == RIGHT else "left", overflow="fold", no_wrap=header in WHOLE)
-    for row in rows:
-        grid.add_row(*row)
-    return grid
-
-
-def heading(out: Console, text: str) -> None:
-    """A bold line of our own text."""
-    out.print(text, style="bold")
-
-
-def section(out: Console, title: str) -> None:
-    """A bold line after an empty one."""
-    out.print()
-    out.print(title, style="bold")
-
-
-def paragraph(out: Console, text: str, indent: str = "  ") -> None:
-    """Foreign text, made plain and wrapped."""
-    _filled(out, text, indent, indent)
-
-
-def bullets(out: Console, title: str, items: Sequence[str]) -> None:
-    """A section of plain, wrapped items; nothing where there are none."""
-    if items:
-        section(out, title)
-        for item in items:
-            _item(out, item)
-
-
-def _item(out: Console, text: str) -> None:
-    _filled(out, text, "  - ", "    ")
-
-
-def _filled(out: Console, text: str, first: str, rest: str) -> None:
-    lines = wrap(plain(text), out.width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
-    out.print("\n".join(lines), soft_wrap=True)
 
 
 def _certainty(margin: float, ambiguous: bool) -> str:

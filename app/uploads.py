@@ -1,4 +1,4 @@
-"""Receiving a plan request: its three forms, told apart by content type, every byte counted as it arrives.
+"""Receiving traces and descriptions, every byte counted as it arrives. A plan request has three forms:
 
 application/json                                the request description alone
 application/octet-stream, application/gzip      one trace alone
@@ -8,8 +8,9 @@ Trace bytes go straight to disk with their sha256; nothing is kept of an upload 
 """
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -40,6 +41,15 @@ class Upload:
 
     request: PlanRequest
     traces: tuple[StoredTrace, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Traces of two runs on disk, and the description that came with them."""
+
+    request: bytes
+    before: tuple[IncomingTrace, ...]
+    after: tuple[IncomingTrace, ...]
 
 
 async def receive(request: Request, store: TraceStore, max_trace_bytes: int) -> Upload:
@@ -83,19 +93,51 @@ async def _receive_raw(request: Request, store: TraceStore, max_trace_bytes: int
 
 
 async def _receive_form(request: Request, boundary: bytes, store: TraceStore, max_trace_bytes: int) -> Upload:
+    async with _filled_form(request, boundary, store, max_trace_bytes, ("trace",)) as form:
+        description = parse_request(bytes(form.request)) if form.request.strip() else PlanRequest()
+        return Upload(description, form.commit())
+
+
+@asynccontextmanager
+async def received_pair(request: Request, store: TraceStore, max_trace_bytes: int) -> AsyncIterator[Pair]:
+    """Read a form with parts `before`, `after` and `request`; the files are gone when the block ends.
+
+    Raises as `receive`.
+    """
+    media_type, options = parse_options_header(request.headers.get("content-type"))
+    if media_type != b"multipart/form-data":
+        raise UnsupportedMedia(
+            f"content type {media_type.decode('latin-1')!r}",
+            hint="send multipart/form-data with parts `before` and `after`, and `request` where a gain was promised",
+        )
+    parts = ("before", "after")
+    async with _filled_form(request, options.get(b"boundary", b""), store, max_trace_bytes, parts) as form:
+        before, after = form.files("before"), form.files("after")
+        for name, files in (("before", before), ("after", after)):
+            if not files:
+                raise InvalidDescription(f"no trace in a part `{name}`", hint="send at least one file a side")
+        yield Pair(bytes(form.request), tuple(before), tuple(after))
+
+
+@asynccontextmanager
+async def _filled_form(
+    request: Request, boundary: bytes, store: TraceStore, max_trace_bytes: int, file_parts: tuple[str, ...]
+) -> AsyncIterator["_Form"]:
+    """The whole form; what was not committed within the block is removed."""
     if not boundary:
         raise MalformedBody("multipart body without a boundary", hint="let the HTTP client set the content type")
-    form = _Form(store, max_trace_bytes)
+    form = _Form(store, max_trace_bytes, file_parts)
     limit = max_trace_bytes + MAX_REQUEST_BYTES + MAX_TRACE_FILES * MAX_PART_OVERHEAD_BYTES
     try:
-        parser = MultipartParser(boundary, form.callbacks())
-        async for chunk in _limited(request, limit, TraceTooLarge):
-            parser.write(chunk)
+        try:
+            parser = MultipartParser(boundary, form.callbacks())
+            async for chunk in _limited(request, limit, TraceTooLarge):
+                parser.write(chunk)
+        except FormParserError as error:
+            raise MalformedBody(f"not a multipart body: {error}", hint=FORMS_HINT) from error
         if not form.ended:
             raise MalformedBody("the multipart body ends before its last boundary", hint="the upload was cut off")
-        return Upload(parse_request(bytes(form.request)) if form.request.strip() else PlanRequest(), form.commit())
-    except FormParserError as error:
-        raise MalformedBody(f"not a multipart body: {error}", hint=FORMS_HINT) from error
+        yield form
     finally:
         form.discard()
 
@@ -136,16 +178,20 @@ def parse_request(body: bytes) -> PlanRequest:
 
 
 class _Form:
-    """Callbacks of the multipart parser: one part after the other into a file or into the request text."""
+    """Callbacks of the multipart parser: one part after the other into a file or into the request text.
 
-    def __init__(self, store: TraceStore, max_trace_bytes: int) -> None:
+    file_parts: names of the parts that hold traces; each may come more than once.
+    """
+
+    def __init__(self, store: TraceStore, max_trace_bytes: int, file_parts: tuple[str, ...]) -> None:
         self.request = bytearray()
         self.ended = False
         self._store = store
         self._limit_bytes = max_trace_bytes
+        self._file_parts = file_parts
         self._trace_bytes = 0
-        self._files: list[IncomingTrace] = []
-        self._part: Literal["trace", "request"] | None = None
+        self._files: list[tuple[str, IncomingTrace]] = []
+        self._part = ""
         self._has_request = False
         self._header_name = bytearray()
         self._header_value = bytearray()
@@ -165,16 +211,20 @@ class _Form:
         }
 
     def commit(self) -> tuple[StoredTrace, ...]:
-        """Store the files. A file input that a browser left empty (no name, no bytes) is no trace."""
-        given = [file for file in self._files if file.name or file.size_bytes]
+        """Store the files of the first kind of part."""
+        return tuple(file.commit() for file in self.files(self._file_parts[0]))
+
+    def files(self, part: str) -> list[IncomingTrace]:
+        """Files of one kind of part. A file input that a browser left empty (no name, no bytes) is no trace."""
+        given = [file for name, file in self._files if name == part and (file.name or file.size_bytes)]
         empty = next((file for file in given if file.size_bytes == 0), None)
         if empty is not None:
-            raise EmptyTrace(f"the trace part {empty.name!r} holds no bytes")
-        return tuple(file.commit() for file in given)
+            raise EmptyTrace(f"the {part} part {empty.name!r} holds no bytes")
+        return given
 
     def discard(self) -> None:
         """Remove every file that was not committed."""
-        for file in self._files:
+        for _, file in self._files:
             file.discard()
 
     def _begin_part(self) -> None:
@@ -189,34 +239,37 @@ class _Form:
     def _end_headers(self) -> None:
         _, options = parse_options_header(self._disposition)
         name = options.get(b"name", b"").decode("utf-8", "replace")
-        if name == "trace":
+        if name in self._file_parts:
             if len(self._files) == MAX_TRACE_FILES:
-                raise TraceTooLarge(f"more than {MAX_TRACE_FILES} trace files in one request")
-            self._files.append(self._store.receive(options.get(b"filename", b"").decode("utf-8", "replace")))
-            self._part = "trace"
+                raise TraceTooLarge(
+                    f"more than {MAX_TRACE_FILES} trace files in one request", hint="send them as one zip or tar"
+                )
+            incoming = self._store.receive(options.get(b"filename", b"").decode("utf-8", "replace"))
+            self._files.append((name, incoming))
+            self._part = name
         elif name == "request":
             if self._has_request:
                 raise InvalidDescription("two parts named `request`", hint="send one JSON text")
             self._has_request = True
             self._part = "request"
         else:
-            raise UnknownName("form field", name, ("trace", "request"))
+            raise UnknownName("form field", name, (*self._file_parts, "request"))
 
     def _data(self, data: bytes, start: int, end: int) -> None:
         size = end - start
-        if self._part == "trace":
+        if self._part in self._file_parts:
             self._trace_bytes += size
             if self._trace_bytes > self._limit_bytes:
                 raise _too_large(TraceTooLarge, self._trace_bytes, self._limit_bytes)
-            self._files[-1].write(data[start:end])
+            self._files[-1][1].write(data[start:end])
         else:
             self.request += data[start:end]
             if len(self.request) > MAX_REQUEST_BYTES:
                 raise _too_large(RequestTooLarge, len(self.request), MAX_REQUEST_BYTES)
 
     def _end_part(self) -> None:
-        if self._part == "trace":
-            self._files[-1].close()
+        if self._part in self._file_parts:
+            self._files[-1][1].close()
 
     def _end(self) -> None:
         self.ended = True

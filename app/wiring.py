@@ -22,6 +22,7 @@ from agents.advisors.rules import RulesAdvisor
 from agents.findings import PlanResult
 from agents.request import PlanRequest
 from app.notes import NoteShelf
+from app.reading import read_job
 from app.schemas import Part
 from app.schemas_launch import ProposalLaunch
 from app.settings import Settings
@@ -30,8 +31,6 @@ from knowledge_base.index import SyncReport, connect_knowledge_base, open_knowle
 from knowledge_base.note import read_notes
 from knowledge_base.retrieve import KnowledgeBase
 from projector.errors import KnowledgeUnavailable, ShardwiseError, StoreBusy
-from traces.content import Limits
-from traces.summary import read_summary
 from traces.summary_types import TraceSummary
 
 _log = logging.getLogger("shardwise")
@@ -56,18 +55,27 @@ class Planner(Protocol):
 
 @dataclass(frozen=True)
 class TracePlanner:
-    """The planning graph over trace files. `knowledge` is called when it is needed and may block while it opens."""
+    """The planning graph over trace files. `knowledge` is called when it is needed and may block while it opens.
+
+    scratch: where archives are unpacked. show_progress: a bar on stderr while several files are read.
+    """
 
     knowledge: Callable[[], KnowledgeBase]
-    limits: Limits
+    settings: Settings
     advisor: Advisor
+    scratch: Path | None = None
+    show_progress: bool = False
 
     def plan(self, request: PlanRequest, traces: Sequence[Path], names: Sequence[str] | None = None) -> PlanOutcome:
         """Read the traces, run the graph, then write the launch configurations of what it proposes."""
         from agents.planning.graph import run_plan
         from app.launch import launch_of
 
-        summary = read_summary(traces, limits=self.limits, names=names) if traces else None
+        summary = None
+        if traces:
+            summary = read_job(
+                traces, self.settings, names=names, scratch=self.scratch, show_progress=self.show_progress
+            )
         result = run_plan(request, summary, knowledge=self.knowledge(), advisor=self.advisor)
         return PlanOutcome(result, summary, launch_of(request, summary, result))
 
@@ -89,15 +97,6 @@ def close_advisor(advisor: Advisor) -> None:
     close = getattr(advisor, "close", None)
     if close is not None:
         close()
-
-
-def limits_of(settings: Settings) -> Limits:
-    """What the trace readers refuse."""
-    return Limits(
-        max_compressed_bytes=settings.max_upload_bytes,
-        max_decompressed_bytes=settings.max_decompressed_bytes,
-        max_events=settings.max_events,
-    )
 
 
 class KnowledgeOwner:
@@ -216,6 +215,6 @@ def command_planner(settings: Settings, say: Callable[[str], None]) -> Iterator[
     with command_knowledge(settings, say) as knowledge:
         advisor = advisor_of(settings)
         try:
-            yield TracePlanner(lambda: knowledge().get(), limits_of(settings), advisor)
+            yield TracePlanner(lambda: knowledge().get(), settings, advisor, show_progress=True)
         finally:
             close_advisor(advisor)

@@ -3,7 +3,7 @@
 import argparse
 from typing import Protocol
 
-from app.commands import catalog, demo, diagnose, knowledge, plan, project, serve
+from app.commands import catalog, compare, demo, diagnose, eval, knowledge, plan, project, serve, summarise
 
 
 class Command(Protocol):
@@ -24,7 +24,10 @@ COMMANDS: dict[str, Command] = {
     "serve": serve,
     "plan": plan,
     "diagnose": diagnose,
+    "summarise": summarise,
+    "compare": compare,
     "project": project,
+    "eval": eval,
     "catalog": catalog,
     "knowledge": knowledge,
     "demo": demo,

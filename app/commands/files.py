@@ -1,5 +1,6 @@
 """Files a command is given, and the document it prints."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,15 +12,28 @@ from projector.errors import InvalidDescription
 STDIN = "-"
 
 
+def add_kernel_rules(parser: argparse.ArgumentParser) -> None:
+    """--kernel-rules FILE, for the commands that read traces."""
+    parser.add_argument(
+        "--kernel-rules", type=Path, metavar="FILE", help="own name rules (TOML), asked before the built-in ones"
+    )
+
+
 def existing(paths: Sequence[Path]) -> Sequence[Path]:
     """The paths, all of them regular files, for traces are read more than once; InvalidDescription otherwise."""
     for path in paths:
         if not path.exists():
             raise InvalidDescription(f"no file {str(path)!r}")
         if path.is_dir():
-            raise InvalidDescription(f"{str(path)!r} is a folder", hint="name the trace files in it")
+            raise InvalidDescription(f"{str(path)!r} is a folder", hint="name one file in it")
         if not path.is_file():
             raise InvalidDescription(f"{str(path)!r} is not a regular file", hint="save the trace to a file first")
+    return paths
+
+
+def readable(paths: Sequence[Path]) -> Sequence[Path]:
+    """The paths, all of them regular files or folders; InvalidDescription otherwise."""
+    existing([path for path in paths if not path.is_dir()])
     return paths
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.commands.files import content_of, existing, print_document, say
+from app.commands.files import add_kernel_rules, content_of, print_document, readable, say
 from projector.errors import InvalidDescription
 
 if TYPE_CHECKING:
@@ -14,9 +14,10 @@ HELP = "diagnose a trace and propose ranked, projected plans"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """TRACE..., --request, --csv, --json."""
-    parser.add_argument("trace", type=Path, nargs="*", metavar="TRACE", help="trace files of one job, one a rank")
+    """TRACE..., --request, --kernel-rules, --csv, --json."""
+    parser.add_argument("trace", type=Path, nargs="*", metavar="TRACE", help="files, folders or archives of one job")
     parser.add_argument("--request", type=Path, metavar="FILE", help="request as JSON, - for stdin (keys: see the API)")
+    add_kernel_rules(parser)
     parser.add_argument(
         "--csv", type=Path, metavar="FILE", help="write every projection as a row of a CSV file as well"
     )
@@ -35,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.trace and arguments.request is None:
         raise InvalidDescription("neither a trace nor a request", hint="shardwise plan TRACE, or --request FILE")
     request = parse(PlanRequest, content_of(arguments.request)) if arguments.request is not None else PlanRequest()
-    traces = existing(arguments.trace)
-    with command_planner(load_settings(), say) as planner:
+    traces = readable(arguments.trace)
+    with command_planner(load_settings(kernel_rules=arguments.kernel_rules), say) as planner:
         outcome = planner.plan(request, traces)
     if arguments.csv is not None:
         _write_csv(outcome.result, arguments.csv)

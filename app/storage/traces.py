@@ -83,8 +83,8 @@ class IncomingTrace:
         self.size_bytes = 0
         self._store = store
         self._digest = sha256()
-        self._path = store.incoming / uuid4().hex
-        self._file: BinaryIO = self._path.open("xb")
+        self.path = store.incoming / uuid4().hex
+        self._file: BinaryIO = self.path.open("xb")
 
     def write(self, data: bytes) -> None:
         """Append bytes."""
@@ -100,11 +100,11 @@ class IncomingTrace:
         """Move the file to its content's name. The same content twice is one file."""
         self.close()
         stored = StoredTrace(sha256=self._digest.hexdigest(), name=self.name, size_bytes=self.size_bytes)
-        os.replace(self._path, self._store.path(stored))
+        os.replace(self.path, self._store.path(stored))
         self._store.pledge(stored)
         return stored
 
     def discard(self) -> None:
         """Remove what was written; after `commit` this does nothing."""
         self.close()
-        self._path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)

@@ -153,7 +153,7 @@ def test_plan_works_from_a_request_alone_and_from_stdin(planner, capsys, monkeyp
     ("arguments", "code", "told"),
     [
         (["diagnose", "missing.json"], "invalid_description", "no file 'missing.json'"),
-        (["diagnose", "."], "invalid_description", "is a folder"),
+        (["plan", "--request", "."], "invalid_description", "is a folder"),
         (["diagnose"], "invalid_description", "required: TRACE"),
         (["diagnose", __file__], "unknown_trace_format", ""),
         (["diagnos", TRACE], "unknown_name", "nearest known: diagnose"),

@@ -12,7 +12,7 @@ from agents.advisors.llm import LlmAdvisor
 from agents.request import PlanRequest
 from app.errors import InvalidSettings
 from app.settings import Settings, load_settings
-from app.wiring import TracePlanner, advisor_of, limits_of
+from app.wiring import TracePlanner, advisor_of
 
 ROOT = Path(__file__).parents[3]
 
@@ -28,7 +28,7 @@ def planned(wanted: str = "auto", **settings):
     chosen = load_settings(**settings)
     advisor = advisor_of(chosen)
     try:
-        planner = TracePlanner(LeverNotes, limits_of(chosen), advisor)
+        planner = TracePlanner(LeverNotes, chosen, advisor)
         return planner.plan(PlanRequest.model_validate({"advisor": wanted}), [TRACE]).result.provenance
     finally:
         if isinstance(advisor, LlmAdvisor):
@@ -79,11 +79,11 @@ def test_neither_the_service_nor_a_plan_by_rules_imports_litellm():
         "from pathlib import Path\n"
         "from agents.request import PlanRequest\n"
         "from app.settings import load_settings\n"
-        "from app.wiring import TracePlanner, advisor_of, limits_of\n"
+        "from app.wiring import TracePlanner, advisor_of\n"
         "class NoNotes:\n"
         "    def search(self, *_, **__): return ()\n"
         "for settings, wanted in ((load_settings(), 'auto'), (load_settings(llm_model='openai/x'), 'rules')):\n"
-        "    planner = TracePlanner(NoNotes, limits_of(settings), advisor_of(settings))\n"
+        "    planner = TracePlanner(NoNotes, settings, advisor_of(settings))\n"
         f"    planner.plan(PlanRequest(advisor=wanted), [Path({str(TRACE)!r})])\n"
         "print('litellm' in sys.modules, 'openai' in sys.modules)"
     )

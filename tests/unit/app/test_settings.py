@@ -50,7 +50,7 @@ def test_the_database_is_in_the_data_folder_unless_it_is_named(tmp_path: Path) -
 
 
 def test_limits_reach_the_trace_readers() -> None:
-    from app.wiring import limits_of
+    from app.reading import limits_of
 
     limits = limits_of(load_settings(max_upload_bytes=1, max_decompressed_bytes=2, max_events=3))
     assert (limits.max_compressed_bytes, limits.max_decompressed_bytes, limits.max_events) == (1, 2, 3)

@@ -1,0 +1,93 @@
+"""`shardwise eval`: the projector and its search against published measurements in files."""
+
+import argparse
+import time
+from pathlib import Path
+
+from app.commands.files import print_document, say
+
+HELP = "hold the projector against measured runs: errors, ranking, hit rates"
+PHASES = ("pretrain", "sft", "lora", "qlora", "rl")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """ACTION with its own arguments; --json."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    errors = "error of projected step time and memory, and ranking inside sweeps"
+    accuracy = actions.add_parser("accuracy", help=errors, description=errors)
+    accuracy.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="rows (.jsonl), workloads with rows beside, or vTrain (.csv)",
+    )
+    accuracy.add_argument(
+        "--folds", action="store_true", help="what one level a chip, own group left out, would change"
+    )
+    accuracy.add_argument("--rows", action="store_true", help="every modelled row, in the document (--json)")
+    hits = "whether published layouts are among the projector's first three"
+    topk = actions.add_parser("topk", help=hits, description=hits)
+    topk.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="workloads (.jsonl), rows beside them or named too"
+    )
+    topk.add_argument("--phase", choices=PHASES, default="pretrain", help="phase of the workloads (default pretrain)")
+    topk.add_argument(
+        "--framework",
+        choices=("named", "unknown"),
+        default="unknown",
+        help="whether the planner is told the workload's framework (default unknown)",
+    )
+    topk.add_argument("--workloads", action="store_true", help="every workload, in the document (--json)")
+    for action in (accuracy, topk):
+        action.add_argument("--ids", action="store_true", help="list what was refused by id")
+        action.add_argument("--json", action="store_true", help="print one JSON document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read, project, compare, print."""
+    started = time.process_time()
+    {"accuracy": _accuracy, "topk": _topk}[arguments.action](arguments)
+    say(f"{time.process_time() - started:.1f} s of processor time")
+    return 0
+
+
+def _accuracy(arguments: argparse.Namespace) -> None:
+    from agents.evaluation.accuracy import accuracy
+    from app.evaluation_files import for_accuracy
+    from app.tables_eval import show_accuracy
+
+    material = for_accuracy(arguments.files, say)
+    report = accuracy(
+        material.rows,
+        material.strata,
+        with_folds=arguments.folds,
+        with_ids=arguments.ids,
+        with_rows=arguments.rows,
+        say=say,
+    )
+    if arguments.json:
+        print_document(report)
+    else:
+        show_accuracy(report)
+
+
+def _topk(arguments: argparse.Namespace) -> None:
+    from agents.evaluation.topk import topk
+    from app.evaluation_files import for_topk
+    from app.tables_eval import show_topk
+
+    material = for_topk(arguments.files, say)
+    report = topk(
+        material.workloads,
+        material.rows,
+        phase=arguments.phase,
+        framework=arguments.framework,
+        with_ids=arguments.ids,
+        with_workloads=arguments.workloads,
+        say=say,
+    )
+    if arguments.json:
+        print_document(report)
+    else:
+        show_topk(report)

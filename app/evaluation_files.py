@@ -1,0 +1,70 @@
+"""Files of an evaluation, and the files beside them: workloads state strata and experts, rows what ran."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from agents.evaluation.material import Material, TextFile, read_material, rows_of
+from agents.evaluation.rows import MeasuredRow
+from agents.evaluation.workloads import Workload
+from app.commands.files import content_of, existing
+from app.wording import plain
+from projector.errors import InvalidDescription
+
+WORKLOADS = "workloads.jsonl"
+ROWS = ("training.jsonl", "posttraining.jsonl")
+
+Say = Callable[[str], None]
+
+
+def for_accuracy(paths: Sequence[Path], say: Say) -> Material:
+    """The rows of the files, those of the workloads where only workloads are named; strata from beside the files."""
+    named = read_material(_read(existing(paths), say))
+    if not named.rows:
+        beside = read_material(_read(_beside(paths, ROWS), say))
+        workloads = [one for one in named.workloads if isinstance(one, Workload)]
+        named = Material(rows_of(beside, workloads), named.workloads)
+        if not named.rows:
+            raise InvalidDescription("no row belongs to these workloads", hint=f"name a file of rows too ({ROWS[0]})")
+    if named.workloads:
+        return named
+    index = read_material(_read(_beside(paths, (WORKLOADS,)), say))
+    return Material(named.rows, index.workloads)
+
+
+def for_topk(paths: Sequence[Path], say: Say) -> Material:
+    """The workloads of the files with their rows, from beside the files where those named lack some.
+
+    Where only rows are named, the workloads beside them that have one of these rows.
+    """
+    named = read_material(_read(existing(paths), say))
+    if not named.workloads:
+        index = read_material(_read(_beside(paths, (WORKLOADS,)), say))
+        at_hand = named.row_ids
+        workloads = tuple(
+            one for one in index.workloads if isinstance(one, Workload) and not at_hand.isdisjoint(one.rows)
+        )
+        if not workloads:
+            raise InvalidDescription(f"no workload of a {WORKLOADS} beside the files has one of these rows")
+        return Material(named.rows, workloads)
+    if not named.missing_rows():
+        return named
+    beside = read_material(_read(_beside(paths, ROWS), say))
+    missing = named.missing_rows()
+    found = tuple(row for row in beside.rows if isinstance(row, MeasuredRow) and row.id in missing)
+    return Material((*named.rows, *found), named.workloads)
+
+
+def _beside(paths: Sequence[Path], names: Iterable[str]) -> list[Path]:
+    """Existing files of these names in the folders of the paths, none that is one of the paths."""
+    named = {path.resolve() for path in paths}
+    candidates = [folder / name for folder in dict.fromkeys(path.parent for path in paths) for name in names]
+    return [path for path in candidates if path.is_file() and path.resolve() not in named]
+
+
+def _read(paths: Iterable[Path], say: Say) -> Iterable[TextFile]:
+    for path in paths:
+        say(f"reading {plain(path.name)}")
+        try:
+            yield TextFile(path.name, content_of(path).decode("utf-8-sig"))
+        except UnicodeDecodeError as error:
+            raise InvalidDescription(f"{path.name} is not UTF-8 at byte {error.start}") from error

@@ -1,0 +1,257 @@
+"""`shardwise eval` for people: errors, sweeps, memory and hit rates as tables, with what was left out and why."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from rich.console import Console
+
+from agents.evaluation.reports import (
+    AccuracyReport,
+    Constant,
+    ErrorFigures,
+    Folds,
+    MemoryFigures,
+    Rate,
+    Reason,
+    Stratum,
+    SweepFigures,
+    TopkReport,
+)
+from app.tables_parts import LEFT, RIGHT, bullets, console, heading, paragraph, section, table
+from app.wording import UNKNOWN, change, number, percent, plain
+
+NOTHING = "-"
+ERROR_HEADERS = ("n", "MAPE", "median", "bias", "in interval", "width")
+# slices that say the same as another one are left to the document
+SHOWN_SLICES = (
+    "source",
+    "framework",
+    "source, framework",
+    "chip",
+    "framework, chip",
+    "phase",
+    "stratum",
+    "target",
+    "model",
+    "framework, model",
+    "newest: framework, model",
+)
+
+
+def show_accuracy(report: AccuracyReport) -> None:
+    """`shardwise eval accuracy`."""
+    out = console()
+    heading(
+        out,
+        f"{report.n_modelled} of {report.n_given} rows modelled: {report.n_suspect} suspect, {report.n_ineligible} not "
+        f"eligible, {report.n_refused} refused ({percent(report.refused_share)} of the rest)",
+    )
+    paragraph(
+        out,
+        "error: projected / measured step time - 1; in interval: share measured inside the 80 % interval; width: its "
+        "median width over the projection",
+    )
+    section(out, "Step time")
+    rows = [
+        ("all rows", *_errors(report.all_rows)),
+        ("newest release of each workload", *_errors(report.newest)),
+        ("rows with nothing assumed", *_errors(report.nothing_assumed)),
+    ]
+    out.print(table(("rows", *ERROR_HEADERS), rows, (LEFT, *(RIGHT,) * len(ERROR_HEADERS))))
+    if report.assumed:
+        knobs = ", ".join(f"{name} in {count}" for name, count in report.assumed.items())
+        paragraph(out, f"left open and assumed, the fastest value that fits: {knobs} rows")
+    _show_slices(out, report)
+    _show_sweeps(out, "Ranking inside sweeps of one source and release", report.sweeps)
+    _show_sweeps(
+        out, "Workloads that mix sources or releases: software progress beside configuration", report.mixed_sweeps
+    )
+    _show_memory(out, report.memory)
+    if report.folds is not None:
+        _show_folds(out, report.folds)
+    _show_reasons(out, "Suspect, not in any error figure", report.suspects)
+    _show_reasons(out, "Not eligible", report.ineligible)
+    _show_reasons(out, "Refused", report.refusals)
+    _show_reasons(out, "Ran although our rules call the layout illegal (projected all the same)", report.broken_rules)
+
+
+def show_topk(report: TopkReport) -> None:
+    """`shardwise eval topk`."""
+    out = console()
+    heading(out, f"{report.n} workloads of phase {report.phase}, framework {report.framework}")
+    for title, headers, cells in TOPK_TABLES:
+        section(out, title)
+        rows = [(plain(one.stratum), one.weighted_by, *cells(one)) for one in report.strata]
+        out.print(table(("stratum", "each", *headers), rows, (LEFT, LEFT, *(RIGHT,) * len(headers))))
+    paragraph(out, f"legal share of the proposals: {percent(report.legal_share)}")
+    for detail in report.details:
+        paragraph(out, f"of the hits whose row prints {detail.field}, the plan agrees in {_rate(detail.rate)}")
+    _show_reasons(out, "Not planned, counted as missed", report.refusals)
+    bullets(out, "How to read this", report.notes)
+
+
+def _hit_cells(one: Stratum) -> tuple[str, ...]:
+    rates = (one.top1, one.top3, one.tolerant, one.tolerant_2)
+    return (str(one.n), str(one.n_ranked), *(_rate(rate) for rate in rates))
+
+
+def _standing_cells(one: Stratum) -> tuple[str, ...]:
+    return (
+        _rate(one.top1_strict),
+        _rate(one.top3_strict),
+        _number(one.flatness),
+        _number(one.median_rank),
+        str(one.outside),
+        str(one.too_large),
+    )
+
+
+def _baseline_cells(one: Stratum) -> tuple[str, ...]:
+    return (
+        percent(one.baseline_common_top1.rate),
+        _rate(one.baseline_common_top3),
+        percent(one.baseline_common_in_sample_top3.rate),
+        percent(one.baseline_same_model_top1.rate),
+        _rate(one.baseline_same_model_top3),
+    )
+
+
+TOPK_TABLES: tuple[tuple[str, tuple[str, ...], Callable[[Stratum], tuple[str, ...]]], ...] = (
+    (
+        "Hits of the projector alone, with 95 % Wilson intervals",
+        ("n", "ranked", "top-1", "top-3", "tolerant", "within 2 %"),
+        _hit_cells,
+    ),
+    (
+        "Strict hits (fsdp and zero_stage too, where printed), and where the adopted layout stands",
+        ("top-1", "top-3", "flatness", "median rank", "outside", "too large"),
+        _standing_cells,
+    ),
+    (
+        "Baselines that need no model",
+        ("common, top-1", "common, top-3", "nothing left out", "same model, top-1", "same model, top-3"),
+        _baseline_cells,
+    ),
+)
+
+
+def _show_slices(out: Console, report: AccuracyReport) -> None:
+    for by, members in groupby(report.slices, key=lambda one: one.by):
+        if by not in SHOWN_SLICES:
+            continue
+        section(out, f"By {by}")
+        rows = [
+            (
+                plain(one.value) or UNKNOWN,
+                f"{one.n_modelled} of {one.n_given}",
+                str(one.n_suspect),
+                *_errors(one.errors),
+            )
+            for one in members
+        ]
+        headers = (by, "modelled", "suspect", *ERROR_HEADERS)
+        out.print(table(headers, rows, (LEFT, *(RIGHT,) * (len(ERROR_HEADERS) + 2))))
+
+
+def _show_sweeps(out: Console, title: str, sweeps: Sequence[SweepFigures]) -> None:
+    if not sweeps:
+        return
+    section(out, title)
+    rows = [
+        (
+            plain(one.value),
+            str(one.groups),
+            str(one.rows),
+            str(one.pairs),
+            str(one.tied_pairs),
+            percent(one.order_accuracy) if one.pairs else NOTHING,
+            f"{percent(one.top1_regret)} / {percent(one.top1_regret_worst)}",
+            f"{percent(one.top3_regret)} / {percent(one.top3_regret_worst)}",
+            NOTHING if one.spearman is None else f"{one.spearman:.2f}",
+        )
+        for one in sweeps
+    ]
+    headers = ("source", "groups", "rows", "pairs", "ties", "right order", "top-1 regret", "top-3 regret", "rho")
+    out.print(table(headers, rows, (LEFT, *(RIGHT,) * 8)))
+    paragraph(out, "pairs that differ by more than 5 %; regret: mean over groups / worst; rho: mean rank correlation")
+
+
+def _show_memory(out: Console, memory: Sequence[MemoryFigures]) -> None:
+    section(out, "Memory, and what is called out of memory")
+    rows = [
+        (
+            plain(one.value),
+            str(one.n),
+            percent(one.mape) if one.n else NOTHING,
+            percent(one.median_error) if one.n else NOTHING,
+            change(one.bias) if one.n else NOTHING,
+            f"{one.ran_called_too_large} of {one.ran}",
+            f"{one.out_of_memory_flagged} of {one.out_of_memory}",
+        )
+        for one in memory
+    ]
+    headers = ("source", "n", "MAPE", "median", "bias", "ran, called too large", "out of memory, flagged")
+    out.print(table(headers, rows, (LEFT, *(RIGHT,) * 6)))
+
+
+def _show_folds(out: Console, folds: Folds) -> None:
+    section(out, "In-sample or not")
+    paragraph(out, folds.statement)
+    rows = [
+        ("as projected", NOTHING, *_errors(folds.as_projected)),
+        ("one level a chip and dtype, in-sample", NOTHING, *_errors(folds.in_sample)),
+        ("own (family, chip) group left out", str(folds.corrected_by_group), *_errors(folds.leave_group_out)),
+        ("own source left out", str(folds.corrected_by_source), *_errors(folds.leave_source_out)),
+    ]
+    out.print(table(("level", "changed", *ERROR_HEADERS), rows, (LEFT, *(RIGHT,) * (len(ERROR_HEADERS) + 1))))
+    section(out, "Level a chip and dtype: median of measured over projected time")
+    levels = [(one.chip, one.dtype, str(one.rows), str(one.groups), f"{one.level:.2f}") for one in folds.levels]
+    out.print(table(("chip", "dtype", "rows", "groups", "level"), levels, (LEFT, LEFT, RIGHT, RIGHT, RIGHT)))
+    section(out, "Calibration constants of these chips and software presets, and what they rest on")
+    shared: dict[tuple[str, str, str], list[Constant]] = defaultdict(list)
+    for one in folds.constants:
+        shared[one.name, number(one.value), one.basis].append(one)
+    constants: list[tuple[str, ...]] = [
+        (
+            *key,
+            ", ".join(one.owner for one in ones),
+            str(sum(one.rows for one in ones)),
+            str(sum(one.groups for one in ones)),
+        )
+        for key, ones in sorted(shared.items())
+    ]
+    headers = ("constant", "value", "basis", "on", "rows", "groups")
+    out.print(table(headers, constants, (LEFT, RIGHT, LEFT, LEFT, RIGHT, RIGHT)))
+    bullets(out, "Sources of calibration", [f"{chip}: {source}" for chip, source in folds.sources.items()])
+
+
+def _show_reasons(out: Console, title: str, found: Sequence[Reason]) -> None:
+    bullets(out, title, [f"{one.n} x {one.reason}{_ids(one.ids)}" for one in found])
+
+
+def _ids(ids: Sequence[str]) -> str:
+    return f" [{', '.join(ids)}]" if ids else ""
+
+
+def _errors(figures: ErrorFigures) -> tuple[str, ...]:
+    if figures.n == 0:
+        return ("0", *(NOTHING,) * (len(ERROR_HEADERS) - 1))
+    return (
+        str(figures.n),
+        percent(figures.mape),
+        percent(figures.median_error),
+        change(figures.bias),
+        percent(figures.coverage_80),
+        percent(figures.width_80),
+    )
+
+
+def _rate(one: Rate) -> str:
+    if one.rate is None or one.low is None or one.high is None:
+        return NOTHING
+    return f"{100 * one.rate:.1f} % ({100 * one.low:.0f}-{100 * one.high:.0f})"
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else number(value)
