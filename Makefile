@@ -12,7 +12,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples tables scores local-llm bench serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -44,14 +44,21 @@ unit: setup ## pytest
 	@$(BIN)/pytest
 
 check-samples: setup ## checks over a folder of sample traces: SHARED=../shared
-	@SHARDWISE_SHARED=$(SHARED) $(BIN)/pytest -m shared
+	@SHARDWISE_SHARED=$(SHARED) $(BIN)/pytest -m "shared and not slow"
+
+check-ranks: setup ## jobs of 256 ranks with planted faults, also made of the real pair of the sample folder (minutes)
+	@SHARDWISE_SHARED=$(SHARED) $(BIN)/pytest -m slow tests/unit/cross_rank
 
 tables: setup ## one row a file of a sample folder: what was read, diagnosed and proposed
-	@$(BIN)/python -m tests.validation.traces_table $(SHARED)/traces
+	@$(BIN)/python -m tests.validation.traces_table $(SHARED)
 	@$(BIN)/python -m tests.validation.plans_table $(SHARED)/traces
 
-scores: setup ## projector against published measurements, beside trivial baselines
-	@$(BIN)/python -m tests.validation.score_training $(SHARED)/groundtruth
+scores: setup ## projector against published measurements: errors, ranking, hit rates beside baselines
+	@$(BIN)/shardwise eval accuracy --folds $(SHARED)/groundtruth/training.jsonl
+	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/vtrain_a100_multi_node.csv
+	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/vtrain_a100_single_node.csv
+	@$(BIN)/shardwise eval topk --framework named $(SHARED)/groundtruth/workloads.jsonl
+	@$(BIN)/shardwise eval topk --framework unknown $(SHARED)/groundtruth/workloads.jsonl
 	@$(BIN)/python -m tests.validation.score_serving $(SHARED)/groundtruth
 
 local-llm: setup ## the advisor against a real, very small language model on this machine
@@ -62,5 +69,8 @@ bench: setup ## benchmarks; prints medians and ratios
 	@$(BIN)/python -m tests.bench.warm_posts
 	@$(BIN)/python -m tests.validation.measure_speed
 
+bench-traces: setup ## cost of reading large traces beside other tools, which are installed below .bench/
+	@$(BIN)/python -m tests.bench.traces_speed
+
 clean: ## remove the environment and caches
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

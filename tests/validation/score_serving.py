@@ -8,11 +8,11 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from agents.evaluation.refusal import Refused
 from projector.project import project
 
 from .figures import error_line, spearman, spread_line
 from .serving_rows import ServingCase, serving_cases
-from .training_rows import Refused
 
 
 class Scored:

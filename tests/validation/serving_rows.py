@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from agents.evaluation.refusal import Refused
 from projector.catalog import chip, from_hf_config
 from projector.errors import InvalidDescription
 from projector.specs.architecture import ModelArchitecture
@@ -14,8 +15,6 @@ from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import Dtype, ParallelismPlan
 from projector.specs.workload import WorkloadSpec
-
-from .training_rows import Refused
 
 Row = Mapping[str, str]
 

@@ -1,18 +1,18 @@
-"""The projector against published measurements: floors under what score_training and score_serving print."""
+"""The projector against published measurements: floors under what `shardwise eval` and score_serving print."""
 
 import os
-from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from .figures import regret, spearman
+from agents.evaluation.accuracy import accuracy
+from agents.evaluation.material import TextFile, read_material
+from agents.evaluation.reports import AccuracyReport
+
+from .figures import spearman
 from .score_serving import Scored as ScoredServing
-from .score_training import Scored
 from .serving_rows import ServingCase, serving_cases
-from .training_rows import TrainingCase, training_cases
-from .vtrain_rows import MULTI_NODE, SINGLE_NODE, vtrain_cases
 
 FOLDER = Path(os.environ.get("SHARDWISE_SHARED", Path(__file__).parents[3] / "shared")) / "groundtruth"
 
@@ -22,38 +22,44 @@ pytestmark = [
 ]
 
 
-def sweep(file: str) -> dict[str, list[tuple[float, float]]]:
-    """(projected, measured) seconds by group."""
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    for case in vtrain_cases(FOLDER, file):
-        found[case.group].append((Scored(case).predicted_s, case.step_time_s))
-    return found
-
-
 def mean_error(pairs: list[tuple[float, float]]) -> float:
     """Mean absolute error as a fraction."""
     predicted, measured = np.array(pairs).T
     return float(np.abs(predicted / measured - 1).mean())
 
 
+def report(file: str) -> AccuracyReport:
+    """What `shardwise eval accuracy` says of one file."""
+    material = read_material([TextFile(file, (FOLDER / file).read_text(encoding="utf-8"))])
+    return accuracy(material.rows, material.strata)
+
+
 def test_multi_node_sweeps_are_ranked_and_their_best_found() -> None:
-    groups = sweep(MULTI_NODE)
-    assert mean_error([pair for pairs in groups.values() for pair in pairs]) < 0.25
-    columns = [np.array(pairs).T for pairs in groups.values()]
-    assert np.mean([spearman(*column) for column in columns]) > 0.85
-    assert max(regret(*column) for column in columns) <= 0.05
+    found = report("vtrain_a100_multi_node.csv")
+    assert found.n_modelled == found.n_given
+    assert (found.mape or 1) < 0.25
+    assert (found.sweeps[0].spearman or 0) > 0.85
+    assert (found.sweeps[0].top1_regret_worst or 0) <= 0.05
 
 
 def test_single_node_sweeps_are_ranked() -> None:
-    groups = sweep(SINGLE_NODE)
-    assert mean_error([pair for pairs in groups.values() for pair in pairs]) < 0.15
-    assert np.mean([spearman(*np.array(pairs).T) for pairs in groups.values() if len(pairs) >= 4]) > 0.85
+    found = report("vtrain_a100_single_node.csv")
+    assert found.n_modelled == found.n_given
+    assert (found.mape or 1) < 0.15
+    assert (found.sweeps[0].spearman or 0) > 0.85
 
 
 def test_published_training_runs() -> None:
-    cases = [case for _, case in training_cases(FOLDER) if isinstance(case, TrainingCase)]
-    assert len(cases) > 500
-    assert mean_error([(Scored(case).predicted_s, case.step_time_s) for case in cases]) < 0.20
+    found = report("training.jsonl")
+    assert found.n_modelled > 500
+    assert (found.mape or 1) < 0.20
+    assert not [one for one in found.refusals if one.reason.startswith("not foreseen")]
+
+
+def test_every_row_of_post_training_has_an_outcome() -> None:
+    found = report("posttraining.jsonl")
+    assert found.n_given == found.n_modelled + found.n_suspect + found.n_ineligible + found.n_refused
+    assert not [one for one in found.refusals if one.reason.startswith("not foreseen")]
 
 
 def test_measured_serving_points() -> None:

@@ -1,0 +1,39 @@
+"""Every sample is read with an exact identity, or refused with a type; differences to other tools have reasons."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.validation.peers import FILES
+from tests.validation.traces_table import entry
+from tests.validation.verdicts import verdicts
+from traces.read import read_traces
+from traces.summary import summarise
+
+SHARED = Path(os.environ.get("SHARDWISE_SHARED", Path(__file__).parents[3] / "shared"))
+ROOT, REFERENCE = SHARED / "traces", SHARED / "reference" / "hta"
+SAMPLES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file() and path.suffix != ".md")
+# what no reader can make a time line of, and why
+REFUSED = {
+    "xprof/tpu_inference_2.xplane.pb": "CorruptTrace",  # its bytes were replaced by a conversion to text
+}
+
+pytestmark = [
+    pytest.mark.shared,
+    pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"no samples at {SHARED}; set SHARDWISE_SHARED"),
+]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_read_exactly_or_refused_with_a_type(name: str) -> None:
+    outcome, lines = entry(ROOT / name, ROOT)
+    assert outcome == REFUSED.get(name, "read")
+    assert "identity BROKEN" not in "".join(lines)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_every_difference_to_another_tool_is_explained(name: str) -> None:
+    for rank, file in enumerate(FILES[name]):
+        (trace,) = read_traces([ROOT / file])
+        assert list(verdicts(REFERENCE, name, rank, trace, summarise([trace])))
