@@ -1,0 +1,196 @@
+"""Frameworks: which degrees a training stack offers, how it shards, and what it overlaps, in one table.
+
+A row or a workload names its framework in its own spelling; the first entry that has a spelling inside that name wins.
+A name that fits no entry, or that offers a choice ("A or B"), is unknown: everything the projector knows is allowed.
+Written from the public documentation of each stack; what is not documented is left at the projector's own default. The
+entries say what exists and overlaps; figures of their kernels are `projector.specs.software`'s, with what they rest on.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.evaluation.rows import DEGREES, MeasuredRow
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.software import (
+    CURRENT,
+    INTERNEVO,
+    LLM_FOUNDRY,
+    MEGATRON_2022,
+    MEGATRON_DEEPSPEED,
+    MEGATRON_RECIPES,
+    PYTORCH_COMPILED,
+    XLA,
+    Software,
+    megatron_recipes,
+)
+
+Sharding = Literal["optimizer", "weights", "either"]
+LAST_OLD_YEAR = 2022
+ARXIV = re.compile(r"arxiv:(\d\d)\d\d\.\d{4,5}", re.IGNORECASE)
+EVERY = frozenset(DEGREES)
+RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\b")
+BLOCK_SCALED = ("mxfp8", "nvfp4")
+
+
+@dataclass(frozen=True)
+class Framework:
+    """What a stack offers.
+
+    degrees           which of tp, pp, cp, ep may exceed 1
+    sharding          what its recipes use. optimizer: weights stay whole on a data rank (ZeRO 0 to 2); weights: FSDP or
+                      ZeRO 3; either
+    virtual_stages    whether a pipeline interleaves
+    sequence_parallel whether activations are sharded along the sequence wherever tp > 1
+    overlaps_data     whether gradient reduction and weight gathering run beside compute
+    overlaps_tp       whether tensor-parallel collectives can hide in the products beside them; None: not documented
+    accumulates       whether rows mean accumulation; False: a data rank pushes all its sequences through at once
+    """
+
+    name: str
+    spellings: tuple[str, ...]
+    degrees: frozenset[str] = EVERY
+    sharding: Sharding = "either"
+    virtual_stages: bool = True
+    sequence_parallel: bool = True
+    overlaps_data: bool = True
+    overlaps_tp: bool | None = None
+    accumulates: bool = True
+    software: Software = CURRENT
+
+    def allows(self, plans: PlanBatch) -> NDArray[np.bool_]:
+        """Which plans of the batch the stack can run, shape [n]."""
+        allowed = np.ones(len(plans), dtype=np.bool_)
+        for degree in EVERY - self.degrees:
+            allowed &= plans.columns[degree] == 1
+        if not self.virtual_stages:
+            allowed &= plans.vp == 1
+        if not self.sequence_parallel:
+            allowed &= ~plans.sp
+        if self.sharding == "optimizer":
+            # a distributed optimizer wherever there is a rank to share it with
+            shared = (plans.zero_stage > 0) | (plans.dp * plans.cp == 1) | (not self.shards_optimizer)
+            allowed &= (plans.fsdp == 1) & shared
+        if self.sharding == "weights":
+            allowed &= (plans.fsdp > 1) | (plans.dp == 1)
+        if self.overlaps_tp is False:
+            allowed &= ~plans.overlap_tp
+        return allowed
+
+    def runs(self, plans: PlanBatch) -> PlanBatch:
+        """The plans with the overlap of data-parallel traffic that the stack has, or has not, whatever they say."""
+        overlap = np.full(len(plans), self.overlaps_data)
+        return PlanBatch({**plans.columns, "overlap_grad_reduce": overlap, "overlap_param_gather": overlap})
+
+    @property
+    def shards_optimizer(self) -> bool:
+        """Whether a distributed optimizer is on unless a row says otherwise: not before 2023."""
+        return self.software not in (MEGATRON_2022, MEGATRON_DEEPSPEED)
+
+
+UNKNOWN = Framework("unknown", ())
+OLD_MEGATRON = Framework(
+    "Megatron-LM of 2021 and 2022",
+    ("megatron-lm ptd-p", "megatron-lm of 2022"),
+    degrees=frozenset({"tp", "pp"}),
+    sharding="optimizer",
+    sequence_parallel=False,
+    overlaps_data=False,
+    overlaps_tp=False,
+    software=MEGATRON_2022,
+)
+# its FSDP is an option that its recipes rarely switch on
+MEGATRON = Framework("Megatron-Core", ("megatron", "megascale"), sharding="optimizer")
+FRAMEWORKS: tuple[Framework, ...] = (
+    OLD_MEGATRON,
+    Framework(
+        "Megatron-DeepSpeed",
+        ("megatron-deepspeed",),
+        degrees=frozenset({"tp", "pp"}),
+        sharding="optimizer",
+        virtual_stages=False,
+        sequence_parallel=False,
+        overlaps_data=False,
+        overlaps_tp=False,
+        software=MEGATRON_DEEPSPEED,
+    ),
+    Framework(
+        "DeepSpeed ZeRO-3",
+        ("deepspeed zero",),
+        degrees=frozenset(),
+        sharding="weights",
+        overlaps_tp=False,
+        software=MEGATRON_2022,
+    ),
+    Framework(
+        "PyTorch FSDP alone",
+        ("fms-fsdp", "litgpt", "torchtune"),
+        degrees=frozenset(),
+        sharding="weights",
+        overlaps_tp=False,
+        software=PYTORCH_COMPILED,
+    ),
+    Framework(
+        "llm-foundry",
+        ("composer", "llm-foundry"),
+        degrees=frozenset(),
+        sharding="weights",
+        overlaps_tp=False,
+        software=LLM_FOUNDRY,
+    ),
+    Framework("torchtitan", ("torchtitan",), sharding="weights", software=PYTORCH_COMPILED),
+    # XLA splits matrix products so that tensor-parallel collectives hide behind them
+    Framework("MaxText", ("maxtext",), sharding="weights", overlaps_tp=True, accumulates=False, software=XLA),
+    Framework("InternEvo", ("internevo",), sharding="optimizer", software=INTERNEVO),
+    # the performance recipes of both switch it on for tp > 1
+    Framework(
+        "Megatron-Bridge and NeMo",
+        ("megatron-bridge", "nemo"),
+        sharding="optimizer",
+        overlaps_tp=True,
+        software=MEGATRON_RECIPES,
+    ),
+    MEGATRON,
+    Framework("Llama 3 stack of Meta", ("meta internal",)),
+)
+
+
+def framework_of(name: str) -> Framework:
+    """The framework a row's own spelling means."""
+    spelled = name.lower()
+    if " or " in spelled:
+        return UNKNOWN
+    return next((one for one in FRAMEWORKS if any(word in spelled for word in one.spellings)), UNKNOWN)
+
+
+def framework_of_row(name: str, source: str) -> Framework:
+    """As `framework_of`, with the age of the publication: a Megatron of 2022 or before is another stack."""
+    found = framework_of(name)
+    published = ARXIV.search(source)
+    old = published is not None and 2000 + int(published[1]) <= LAST_OLD_YEAR
+    return OLD_MEGATRON if old and found == MEGATRON else found
+
+
+def software_of(framework: Framework, row: MeasuredRow) -> Software:
+    """The stack's kernels in the release a row names, with how it says that tokens reach their experts."""
+    plan, software = row.plan, framework.software
+    changed: dict[str, object] = {}
+    if software == MEGATRON_RECIPES:
+        found = RELEASE.search(row.release or "")
+        release = None if found is None else (int(found[1]), int(found[2]))
+        software = megatron_recipes(release, block_scaled=row.precision in BLOCK_SCALED)
+    if plan.dispatcher is not None:
+        changed["expert_dispatch"] = "expert" if plan.dispatcher.lower() in ("a2a", "alltoall") else "token"
+    if "1f1b overlap" in plan.notes.lower():
+        changed["expert_overlap"] = True
+    return software.model_copy(update=changed)
+
+
+def frameworks_of(names: Sequence[str]) -> tuple[Framework, ...]:
+    """The distinct frameworks of a workload; empty where one of them is unknown, for then nothing is excluded."""
+    found = tuple(dict.fromkeys(framework_of(name) for name in names))
+    return () if not found or UNKNOWN in found else found

@@ -1,0 +1,92 @@
+"""What the files of an evaluation hold: rows, workloads, or both, told apart by what their lines say."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agents.evaluation.refusal import Refused
+from agents.evaluation.rows import MeasuredRow, Unreadable, json_object, read_rows
+from agents.evaluation.vtrain import is_vtrain, read_vtrain
+from agents.evaluation.workloads import Workload, read_workloads
+from projector.errors import InvalidDescription
+
+FileKind = Literal["rows", "workloads", "vtrain"]
+LINES_LOOKED_AT = 20
+# keys that only rows, or only workloads, have
+ROW_KEYS, WORKLOAD_KEYS = frozenset({"adopted", "measured"}), frozenset({"expert_row_ids", "row_ids"})
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A file that was read: its name without folders, and its text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Material:
+    """The rows and workloads of several files, in their order."""
+
+    rows: tuple[MeasuredRow | Unreadable, ...]
+    workloads: tuple[Workload | Unreadable, ...]
+
+    @property
+    def row_ids(self) -> frozenset[str]:
+        """Ids of the rows that could be read."""
+        return frozenset(row.id for row in self.rows if isinstance(row, MeasuredRow))
+
+    @property
+    def strata(self) -> dict[str, str]:
+        """Workload id -> stratum."""
+        return {one.id: one.stratum for one in self.workloads if isinstance(one, Workload)}
+
+    def missing_rows(self) -> frozenset[str]:
+        """Ids that the workloads name and no row has."""
+        named = {name for one in self.workloads if isinstance(one, Workload) for name in one.rows}
+        return frozenset(named) - self.row_ids
+
+
+def read_material(files: Iterable[TextFile]) -> Material:
+    """Everything the files hold. InvalidDescription for a file that is neither rows, workloads nor a vTrain sweep."""
+    rows: list[MeasuredRow | Unreadable] = []
+    workloads: list[Workload | Unreadable] = []
+    for file in files:
+        kind = kind_of(file)
+        if kind == "rows":
+            rows += read_rows(file.text, file.name)
+        elif kind == "vtrain":
+            rows += read_vtrain(file.text, file.name)
+        else:
+            workloads += read_workloads(file.text, file.name)
+    return Material(tuple(rows), tuple(workloads))
+
+
+def kind_of(file: TextFile) -> FileKind:
+    """What a file holds, by its first lines."""
+    lines = [line for line in file.text.split("\n", LINES_LOOKED_AT)[:LINES_LOOKED_AT] if line.strip()]
+    if lines and is_vtrain(lines[0]):
+        return "vtrain"
+    for line in lines:
+        keys = _keys(line)
+        if keys & WORKLOAD_KEYS:
+            return "workloads"
+        if keys & ROW_KEYS:
+            return "rows"
+    raise InvalidDescription(
+        f"{file.name} holds neither measured rows nor workloads",
+        hint="one JSON object a line with `adopted` and `measured`, or with `expert_row_ids`, or a CSV sweep of vTrain",
+    )
+
+
+def rows_of(material: Material, workloads: Sequence[Workload]) -> tuple[MeasuredRow | Unreadable, ...]:
+    """The rows of the material that belong to the workloads."""
+    named = {name for one in workloads for name in one.rows}
+    return tuple(row for row in material.rows if row.id in named)
+
+
+def _keys(line: str) -> frozenset[str]:
+    try:
+        return frozenset(json_object(line))
+    except Refused:
+        return frozenset()

@@ -1,0 +1,33 @@
+"""The precision a row prints as a dtype of the vocabulary: inputs of matrix products, not optimizer state."""
+
+from typing import cast, get_args
+
+from agents.evaluation.refusal import Refused
+from projector.specs.plan import Dtype
+
+# what a printed class may be called in the vocabulary, the most specific name first
+DTYPES: dict[str, tuple[str, ...]] = {
+    "fp32": ("fp32",),
+    "bf16": ("bf16",),
+    "fp16": ("fp16",),
+    "fp8": ("fp8",),
+    "mxfp8": ("mxfp8", "fp8"),
+    "mxfp8-or-blockwise": ("mxfp8", "fp8"),
+    "nvfp4": ("nvfp4", "fp4"),
+    "fp4": ("fp4",),
+    "int8": ("int8",),
+    # 16 bit, which of the two is not said; both run at one rate
+    "mixed": ("bf16",),
+}
+ASSUMED: Dtype = "bf16"
+
+
+def dtype_of(precision: str | None) -> tuple[Dtype, bool]:
+    """(dtype, whether it is assumed). Refused for a class of no known meaning."""
+    if precision is None or precision == "none":
+        return ASSUMED, True
+    names = DTYPES.get(precision.lower(), ())
+    found = next((name for name in names if name in get_args(Dtype)), None)
+    if found is None:
+        raise Refused(f"precision {precision!r} is no dtype the projector knows")
+    return cast(Dtype, found), False

@@ -1,0 +1,119 @@
+"""A row as the plans it may mean: knobs it leaves open, what its framework does unasked, and reasons to refuse it."""
+
+import pytest
+from evaluation_examples import LLAMA, MIXTRAL, row
+
+from agents.evaluation.cases import MOST_OPEN_STEP_TOKENS, case_of
+from agents.evaluation.refusal import Refused
+from projector.specs.software import MEGATRON_2022
+
+
+def case(**changes):
+    return case_of(row(**changes), "modern")
+
+
+def plans(**changes):
+    return [plan for option in case(**changes).options for plan in option.plans]
+
+
+def test_a_row_that_states_everything_means_one_plan():
+    one = case()
+    (plan,) = plans()
+    assert (plan.dp, plan.micro_batch, plan.grad_accum, plan.recompute) == (8, 1, 8, "none")
+    assert one.assumed == ()
+    assert one.stratum == "modern"
+
+
+def test_open_knobs_are_choices_and_marked():
+    one = case(micro_batch=None, adopted={"recompute": None})
+    found = [plan for option in one.options for plan in option.plans]
+    assert {plan.micro_batch for plan in found} == {1, 2, 4, 8}
+    assert {plan.recompute for plan in found} == {"none", "selective", "full"}
+    assert one.assumed == ("micro_batch", "recompute")
+    assert all(plan.dp * plan.micro_batch * plan.grad_accum == 64 for plan in found)
+
+
+def test_an_open_global_batch_is_tried_up_to_what_runs_use():
+    one = case(global_batch=None)
+    batches = [option.workload.global_batch for option in one.options]
+    assert batches[0] == 8
+    assert batches[-1] * 4096 == MOST_OPEN_STEP_TOKENS
+    assert one.assumed == ("global_batch",)
+
+
+def test_open_virtual_stages_are_those_that_are_legal():
+    found = plans(adopted={"pp": 4, "vp": None})
+    assert {plan.vp for plan in found} == {1, 2, 4}
+    assert {plan.schedule for plan in found if plan.vp > 1} == {"interleaved"}
+    assert {plan.vp for plan in plans(adopted={"pp": 4, "vp": None, "schedule": "1F1B"})} == {1}
+    assert {plan.vp for plan in plans(adopted={"pp": 4, "vp": None}, framework="Megatron-DeepSpeed")} == {1}
+
+
+def test_a_framework_says_how_weights_and_optimizer_are_sharded():
+    (megatron,) = plans()
+    assert (megatron.fsdp, megatron.zero_stage) == (1, 1)
+    (fully_sharded,) = plans(framework="torchtitan")
+    assert (fully_sharded.fsdp, fully_sharded.zero_stage) == (8, 3)
+    (stated,) = plans(adopted={"fsdp": 4, "zero_stage": 3})
+    assert (stated.fsdp, stated.zero_stage) == (4, 3)
+
+
+def test_a_megatron_of_an_old_publication_is_another_stack():
+    old = case(source="arXiv:2104.04473 Table 1", framework="Megatron-LM", adopted={"tp": 2})
+    (plan,) = old.options[0].plans
+    assert old.software == MEGATRON_2022
+    assert (plan.zero_stage, plan.sp, plan.overlap_grad_reduce) == (0, False, False)
+    (new,) = plans(source="arXiv:2502.00001 Table 1", framework="Megatron-LM", adopted={"tp": 2})
+    assert (new.zero_stage, new.sp, new.overlap_grad_reduce) == (1, True, True)
+
+
+def test_maxtext_pushes_all_sequences_of_a_device_through_at_once():
+    tpu = {"chip": "TPU-v5e", "count": 16, "topology": "4x4"}
+    one = case(framework="MaxText", hardware=tpu, micro_batch=4, adopted={"fsdp": 16})
+    assert [(plan.micro_batch, plan.grad_accum) for plan in one.options[0].plans] == [(4, 1)]
+    assert one.cluster.topology == (4, 4)
+    assert case(framework="MaxText", hardware=tpu, micro_batch=4, global_batch=None).assumed == ()
+
+
+def test_how_tokens_reach_experts_is_taken_from_the_row():
+    sent_to_all = case(arch=MIXTRAL, adopted={"ep": 8, "extra": {"dispatcher": "A2A"}})
+    forwarded = case(arch=MIXTRAL, adopted={"ep": 8, "extra": {"dispatcher": "DeepEP", "notes": "+1f1b overlap"}})
+    assert sent_to_all.software.expert_dispatch == "expert"
+    assert forwarded.software.expert_dispatch == "token"
+    assert forwarded.software.expert_overlap
+
+
+def test_a_row_out_of_memory_needs_no_speed():
+    one = case(measured={"tokens_per_s_per_chip": None}, derived={"oom": True})
+    assert one.target is None
+    assert one.row.measured.out_of_memory
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"phase": "lora"}, "lora: only steps that train all weights"),
+        ({"phase": "sft", "adopted": {"extra": {"method": "qlora"}}}, "qlora: only steps"),
+        ({"adopted": {"extra": {"offload_optimizer": True}}}, "offloaded to the host"),
+        ({"arch": None}, "no architecture stated"),
+        ({"arch": {"model_type": "unheard-of"}}, "unheard-of"),
+        ({"arch": {"model_type": "gpt", "num_hidden_layers": None}}, "architecture lacks num_hidden_layers"),
+        ({"arch": {**LLAMA, "hidden_size": -2048}}, "hidden_size"),
+        ({"hardware": {"chip": "abacus"}}, "chip 'abacus' is not in the catalogue"),
+        ({"seq_len": None}, "sequence length not stated"),
+        ({"precision_class": "ternary"}, "precision 'ternary'"),
+        ({"measured": {"tokens_per_s_per_chip": None}}, "neither speed nor memory printed"),
+        ({"adopted": {"tp": 3}}, "does not divide 8 devices"),
+        ({"global_batch": 60}, "global batch 60 is not a multiple of the 8 data ranks"),
+        ({"micro_batch": 3}, "micro-batch 3 does not divide the 8 sequences"),
+        ({"micro_batch": 0.5}, "micro-batch 0.5 does not divide"),
+        ({"adopted": {"fsdp": 3}}, "fsdp 3 does not divide dp 8"),
+        ({"adopted": {"ep": 3}}, "does not divide dp * cp * tp"),
+        ({"adopted": {"pp": 2, "schedule": "spiral"}}, "schedule 'spiral' is not modelled"),
+        ({"hardware": {"count": 2**40}, "global_batch": 2**40}, "less than or equal"),
+    ],
+)
+def test_what_cannot_be_projected_is_refused_with_its_reason(changes, reason):
+    with pytest.raises(Refused) as refusal:
+        case(**changes)
+    assert reason in str(refusal.value)
