@@ -21,7 +21,7 @@ class Stuck:
     def plan(self, request, traces, names=None):
         print("planning", flush=True)
         threading.Event().wait()
-service.TracePlanner = lambda *_: Stuck()
+service.TracePlanner = lambda *_, **__: Stuck()
 wiring.KnowledgeOwner.warm = lambda self: None
 from app.cli import main
 sys.exit(main(sys.argv[1:]))
