@@ -5,13 +5,25 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from traces.collectives import Communication
-from traces.kernel_names import LONGEST_NAME
+from traces.linking import inside
 from traces.naming import Classified
-from traces.trace import Category, Ints, Trace
+from traces.rules.rule import LONGEST_NAME
+from traces.trace import Category, Ints, OpInputs, Trace
+
+_BACKWARD: Final = re.compile(r"backward|autograd::engine::evaluate_function", re.IGNORECASE)
+
+
+class OpCall(NamedTuple):
+    """One host operator with the inputs the profiler recorded."""
+
+    row: int
+    name: str
+    inputs: OpInputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +40,28 @@ class Facts:
         counts = Counter(self._counts(self.trace.rows(Category.CPU_OP)))
         counts.update(self.trace.framework_ops)
         return counts
+
+    @cached_property
+    def forward_rows(self) -> Ints:
+        """Host operators outside the backward pass; what a checkpoint recomputes is inside it, and so is left out."""
+        trace = self.trace
+        rows = trace.rows(Category.CPU_OP)
+        backward = np.fromiter((_is_backward(name) for name in trace.names), np.bool_, len(trace.names))
+        around = trace.named(rows, backward)
+        return rows[~inside(trace, rows, around)] if len(around) else rows
+
+    @cached_property
+    def forward_operators(self) -> Mapping[str, int]:
+        """Host operators outside the backward pass by name."""
+        return self._counts(self.forward_rows)
+
+    @cached_property
+    def forward_calls(self) -> tuple[OpCall, ...]:
+        """Those of them whose inputs were recorded, in order of start."""
+        trace = self.trace
+        with_inputs = np.fromiter(trace.inputs, dtype=np.int64, count=len(trace.inputs))
+        rows = self.forward_rows[np.isin(self.forward_rows, with_inputs)]
+        return tuple(OpCall(row, trace.name(row), trace.inputs[row]) for row in rows.tolist())
 
     @property
     def kernels_are_opcodes(self) -> bool:
@@ -54,6 +88,10 @@ class Facts:
 def matching(counts: Mapping[str, int], pattern: re.Pattern[str]) -> int:
     """How many events have a name that `pattern` finds."""
     return sum(count for name, count in counts.items() if pattern.search(name, 0, LONGEST_NAME))
+
+
+def _is_backward(name: str) -> bool:
+    return _BACKWARD.search(name, 0, LONGEST_NAME) is not None
 
 
 def any_case(pattern: str) -> re.Pattern[str]:

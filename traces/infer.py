@@ -1,22 +1,19 @@
-"""What the traces of one job imply about its hardware, mesh, phase and model, with confidence and basis."""
-
-from collections.abc import Sequence
+"""What the trace of one rank implies about its hardware, mesh, phase and model, with confidence and basis."""
 
 from traces.facts import Facts
+from traces.implied_types import Implied, ModelShapes
 from traces.infer_dtype import dtype, weight_dtype
 from traces.infer_hardware import chip_name, devices_per_host, hbm_bytes
 from traces.infer_job import framework, phase, transformer_lm
 from traces.infer_mesh import Mesh, mesh
 from traces.infer_model import model_shapes
-from traces.summary_types import Implied, ModelShapes
 
 
-def imply(all_facts: Sequence[Facts]) -> tuple[Implied, Mesh]:
-    """Findings from the trace that shows most, ranks of a job being alike; None stands where it does not say.
+def imply_rank(facts: Facts) -> tuple[Implied, Mesh]:
+    """Findings of one rank; None stands where its trace does not say.
 
     Shapes are read only of what is, or may be, a transformer language model.
     """
-    facts = max(all_facts, key=lambda one: len(one.trace))
     trace = facts.trace
     transformer = transformer_lm(facts)
     kind_of_job = phase(facts, transformer)
@@ -31,8 +28,12 @@ def imply(all_facts: Sequence[Facts]) -> tuple[Implied, Mesh]:
             groups=found.groups,
             tp=found.tp,
             dp=found.dp,
+            fsdp=found.fsdp,
             pp=found.pp,
+            cp=found.cp,
             ep=found.ep,
+            sp=found.sp,
+            unresolved=found.unresolved,
             phase=kind_of_job,
             is_transformer_lm=transformer,
             shapes=model_shapes(facts) if is_transformer else ModelShapes(),

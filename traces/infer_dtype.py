@@ -9,10 +9,11 @@ import numpy as np
 
 from projector.specs.plan import Dtype
 from traces.facts import Facts
-from traces.infer_model import is_weight_product
-from traces.kernel_names import LONGEST_NAME
+from traces.grouping import sums_by
+from traces.implied_types import Inferred
+from traces.infer_products import is_weight_product
 from traces.naming import KINDS
-from traces.summary_types import Inferred
+from traces.rules.rule import LONGEST_NAME
 
 _NUMBER_FORMATS: Final[tuple[tuple[Dtype, re.Pattern[str]], ...]] = (
     ("fp8", re.compile(r"e4m3|e5m2|fp8|f8f8|F8B?S|float8", re.IGNORECASE)),
@@ -41,7 +42,7 @@ def dtype(facts: Facts) -> Inferred[Dtype] | None:
     times = _time_by_format(facts)
     total = sum(times.values())
     told = Counter({name: time for name, time in times.items() if name is not None})
-    if told and 2 * told.total() >= total:
+    if told.total() and 2 * told.total() >= total:
         value, time = told.most_common(1)[0]
         basis = f"names of the kernels of {time / total:.0%} of the time in matrix products"
         return Inferred(value=value, confidence=round(0.5 + 0.45 * time / total, 2), basis=basis)
@@ -69,8 +70,9 @@ def _products(facts: Facts) -> Iterator[tuple[str, int]]:
     classified, trace = facts.classified, facts.trace
     chosen = np.isin(classified.kind, [KINDS.index("gemm"), KINDS.index("moe")])
     rows = classified.links.rows[chosen]
-    for name_id in np.unique(trace.name_id[rows]).tolist():
-        yield trace.names[name_id], int(trace.duration_ns[rows[trace.name_id[rows] == name_id]].sum())
+    ids, sums = sums_by(trace.name_id[rows], trace.duration_ns[rows])
+    for name_id, time_ns in zip(ids.tolist(), sums.tolist(), strict=True):
+        yield trace.names[name_id], time_ns
 
 
 def _input_types(facts: Facts) -> Counter[Dtype]:

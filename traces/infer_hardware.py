@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from traces.summary_types import Inferred
+from traces.implied_types import Inferred
 from traces.trace import DeviceProperties, Metadata
 
 _GENERIC_NAMES: Final = frozenset({"amd radeon graphics", "amd radeon", "graphics", "gpu", "device"})

@@ -1,10 +1,11 @@
 """What kind of job a trace is of: training or serving, which framework, a transformer language model or not."""
 
+from collections import Counter
 from typing import Final
 
 from projector.specs.plan import Phase
 from traces.facts import Facts, any_case, matching
-from traces.summary_types import Inferred
+from traces.implied_types import Inferred
 
 _BACKWARD_OPS: Final = any_case(r"backward|autograd::engine|AccumulateGrad|transpose\(jvp\(")
 _OPTIMIZER: Final = any_case(r"^Optimizer\.(?:step|zero_grad)#|^##\s*optimizer")
@@ -20,7 +21,7 @@ _SERVING_KERNELS: Final = any_case(
 )
 
 _ATTENTION: Final = any_case(
-    r"scaled_dot_product|flash_?att|flashatt|efficient_attention|unified_attention|paged_attention|\bmha_|fmha|attn_fwd"
+    r"scaled_dot_product|flash_?att|fused_?attn|attnfunc|efficient_attention|unified_attention|paged_attention|\bmha_|fmha|attn_fwd"
     r"|flash_fwd|flash_bwd|mla_(?:decode|prefill)|splash_?(?:att|mha)|dot_product_attention|/(?:self_)?attention(?:/|_\d)"
 )
 _ROPE: Final = any_case(r"rotary|rope(?!rt)")
@@ -39,21 +40,35 @@ _FEW = 3
 _MANY_OPERATORS = 20
 
 # Framework, names that only it writes, how sure they make. The first that is found decides: SGLang runs vLLM kernels,
-# and FSDP runs beside DDP helpers, not the other way round.
+# NeMo runs Megatron's, torchtitan runs FSDP, and FSDP runs beside DDP helpers, not the other way round.
 _FRAMEWORKS: Final = (
     (
         "sglang",
         any_case(r"^sgl(?:ang|_kernel|_hip)?(?:::|_profiler)|^step\[(?:decode|extend|prefill|mixed)|sgl_hip"),
         0.95,
     ),
-    ("vllm", any_case(r"^vllm::|^_C_cache_ops::|\bvllm::\w*_kernel|^execute_(?:\d+_)?context_"), 0.95),
-    ("tensorrt_llm", any_case(r"^trtllm::|tensorrt_llm::executor"), 0.9),
-    ("megatron", any_case(r"megatron|LinearWithGradAccumulationAndAsyncCommunication$"), 0.8),
-    ("deepspeed", any_case(r"deepspeed|DeepSpeedZeroOptimizer"), 0.8),
+    ("vllm", any_case(r"^vllm::|^_C_cache_ops::|\bvllm::\w{0,80}_kernel|^execute_(?:\d{1,9}_)?context_"), 0.95),
+    ("tensorrt_llm", any_case(r"^trtllm::|tensorrt_llm::(?:executor|batch_manager|runtime)"), 0.9),
+    ("nemo", any_case(r"(?:^|[^a-z])nemo(?:[^a-z]|$)"), 0.7),
+    (
+        "megatron",
+        any_case(
+            r"megatron|LinearWithGradAccumulationAndAsyncCommunication$|^TENSOR_MODEL_PARALLEL_GROUP|^_ReduceFromModelP"
+        ),
+        0.8,
+    ),
+    (
+        "deepspeed",
+        any_case(r"deepspeed|^(?:Pre|Post)BackwardFunction(?:For)?Module|LinearFunctionForZeroStage3"),
+        0.8,
+    ),
+    ("torchtitan", any_case(r"torchtitan|^mesh_(?:dp_shard_cp|dp_shard_(?:mod|in)_ep|loss|batch|efsdp)"), 0.7),
     ("torchrec", any_case(r"torchrec|All2All_Pooled|PooledEmbeddingsAwaitable"), 0.8),
     ("pytorch_fsdp", any_case(r"^FSDP::|^fsdp::|FullyShardedDataParallel"), 0.95),
     ("pytorch_ddp", any_case(r"DistributedDataParallel|distributed\.ddp\.reducer|torch::distributed::reducer"), 0.9),
+    ("hf_transformers", any_case(r"transformers[./](?:models|trainer)|^accelerate\."), 0.8),
 )
+_MAXTEXT: Final = any_case(r"maxtext|TransformerLinenPure")
 
 
 def phase(facts: Facts, transformer: Inferred[bool] | None) -> Inferred[Phase] | None:
@@ -77,12 +92,19 @@ def framework(facts: Facts) -> Inferred[str] | None:
     """The framework the profile names or whose own names occur; plain PyTorch where only its operators do."""
     stated = facts.trace.metadata.framework
     if stated:
+        ran = matching(facts.operators, _MAXTEXT) if stated == "jax" else 0
+        if ran:
+            return Inferred(value="maxtext", confidence=0.7, basis=f"{ran:,} operators under MaxText's module names")
         return Inferred(value=stated, confidence=0.95, basis="the profile names its version or programs it compiled")
+    described = Counter(group.description for group in facts.trace.metadata.groups)
     for name, pattern, confidence in _FRAMEWORKS:
-        counts = [matching(table, pattern) for table in (facts.operators, facts.annotations, facts.kernels)]
+        tables = (facts.operators, facts.annotations, facts.kernels, described)
+        counts = [matching(table, pattern) for table in tables]
         if sum(counts):
-            basis = f"{counts[0]:,} operators, {counts[1]:,} annotations, {counts[2]:,} kernels bear its names"
-            return Inferred(value=name, confidence=confidence if sum(counts[:2]) else 0.6, basis=basis)
+            groups = f", {counts[3]:,} process groups" if counts[3] else ""
+            told = f"{counts[0]:,} operators, {counts[1]:,} annotations, {counts[2]:,} kernels{groups} bear its names"
+            sure = confidence if counts[0] + counts[1] + counts[3] else 0.6
+            return Inferred(value=name, confidence=sure, basis=told)
     if any(name.startswith("aten::") for name in facts.operators):
         return Inferred(value="pytorch", confidence=0.7, basis="aten operators, and no names of a framework above it")
     return None

@@ -53,9 +53,13 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
 
 
 def clip(intervals: Intervals, start: int, end: int) -> Intervals:
-    """The part inside [start, end)."""
-    clipped = np.clip(intervals, start, end)
-    return clipped[clipped[:, 1] > clipped[:, 0]]
+    """The part inside [start, end). Only that part is looked at: many short windows cost no more than a long one."""
+    if end <= start:
+        return EMPTY
+    boundaries = intervals.ravel()
+    first = int(np.searchsorted(boundaries, start, side="right")) // 2
+    behind = (int(np.searchsorted(boundaries, end, side="left")) + 1) // 2
+    return np.clip(intervals[first:behind], start, end)
 
 
 def gaps(intervals: Intervals, start: int, end: int) -> Intervals:
@@ -68,13 +72,27 @@ def contains(intervals: Intervals, points: Ints) -> Mask:
     return (np.searchsorted(intervals.ravel(), points, side="right") & 1).astype(np.bool_)
 
 
+def covered_before(intervals: Intervals, points: Ints) -> Ints:
+    """For each point the length covered before it."""
+    if not len(intervals):
+        return np.zeros(len(points), dtype=np.int64)
+    starts, ends = intervals[:, 0], intervals[:, 1]
+    whole = np.concatenate(([0], np.cumsum(ends - starts)))
+    begun = np.searchsorted(starts, points, side="right")
+    last = np.maximum(begun - 1, 0)
+    beyond = np.where(begun > 0, np.maximum(ends[last] - np.maximum(points, starts[last]), 0), 0)
+    before: Ints = whole[begun] - beyond
+    return before
+
+
 def _segments(a: Intervals, b: Intervals) -> tuple[Ints, Mask, Mask]:
     """Every boundary in order, and for each piece between two boundaries whether a and b cover it.
 
     Flattened, a set is a strictly rising list of starts and ends in turn, so the number of boundaries at or before a
     point is odd exactly when the set covers it.
     """
-    cuts = np.unique(np.concatenate((a.ravel(), b.ravel())))
+    cuts = np.sort(np.concatenate((a.ravel(), b.ravel())), kind="stable")  # two rising runs: far faster than np.unique
+    cuts = cuts[np.append(True, cuts[1:] != cuts[:-1])] if len(cuts) else cuts
     left = cuts[:-1]
     return cuts, contains(a, left), contains(b, left)
 

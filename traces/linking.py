@@ -2,13 +2,15 @@
 
 An operator is found through the event's External id where the file uses one, otherwise through time: the innermost host
 operator or annotation that was open on the launching thread. Files before 2023 write the correlation id in place of the
-External id; such ids point at unrelated operators and are not followed.
+External id; such ids point at unrelated operators and are not followed. Some files of ROCm profilers state no correlation
+at all and write its number as the External id of kernel and call alone: there it joins the two.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from traces.grouping import places_by
 from traces.trace import ABSENT, Category, Ints, Mask, Trace
 
 NONE = -1
@@ -28,7 +30,7 @@ def link(trace: Trace) -> Links:
     rows = trace.device_rows
     launch = _launches(trace, rows)
     operator = np.full(len(rows), NONE, dtype=np.int64)
-    if external_ids_are_real(trace, rows):
+    if external_ids_are_real(trace, rows) and not _joined_by_external_id(trace, rows):
         operator = _by_external_id(trace, rows)
     open_ones = np.flatnonzero((operator == NONE) & (launch != NONE))
     if len(open_ones):
@@ -47,8 +49,17 @@ def external_ids_are_real(trace: Trace, rows: Ints) -> bool:
 
 def _launches(trace: Trace, rows: Ints) -> Ints:
     calls = trace.rows(Category.RUNTIME)
-    calls = calls[trace.correlation[calls] != ABSENT]
-    return _join(trace.correlation[rows], trace.correlation[calls], calls)
+    number = trace.external_id if _joined_by_external_id(trace, rows) else trace.correlation
+    calls = calls[number[calls] != ABSENT]
+    return _join(number[rows], number[calls], calls)
+
+
+def _joined_by_external_id(trace: Trace, rows: Ints) -> bool:
+    """Whether no device event states a correlation, so that calls and events have only the External id in common."""
+    if not len(rows) or (trace.correlation[rows] != ABSENT).any():
+        return False
+    calls = trace.rows(Category.RUNTIME)
+    return bool(np.isin(trace.external_id[rows], trace.external_id[calls][trace.external_id[calls] != ABSENT]).any())
 
 
 def _by_external_id(trace: Trace, rows: Ints) -> Ints:
@@ -71,19 +82,34 @@ def _join(wanted: Ints, keys: Ints, values: Ints) -> Ints:
 def innermost_open(trace: Trace, calls: Ints, among: Ints) -> Ints:
     """For each runtime call the innermost of the host rows `among` open on its thread when it began, or NONE."""
     found = np.full(len(calls), NONE, dtype=np.int64)
-    for thread in np.unique(trace.thread[calls]):
-        operators = among[trace.thread[among] == thread]
-        if not len(operators):
-            continue
-        mine = trace.thread[calls] == thread
-        times = trace.start_ns[calls[mine]]
-        starts, ends = trace.start_ns[operators], trace.end_ns[operators]
-        parent = enclosing(starts, ends)
-        ends = np.append(ends, np.iinfo(np.int64).max)
-        candidate = np.searchsorted(starts, times, side="right") - 1
-        while (closed := (candidate != NONE) & (ends[candidate] <= times)).any():
-            candidate[closed] = parent[candidate[closed]]
-        found[mine] = np.where(candidate != NONE, operators[candidate], NONE)
+    of_thread = dict(places_by(trace.thread[among]))
+    for thread, mine in places_by(trace.thread[calls]):
+        if thread in of_thread:
+            operators = among[of_thread[thread]]
+            starts = trace.start_ns[operators]
+            open_one = _latest_open(starts, starts + trace.duration_ns[operators], trace.start_ns[calls[mine]])
+            found[mine] = np.where(open_one != NONE, operators[open_one], NONE)
+    return found
+
+
+def _latest_open(starts: Ints, ends: Ints, times: Ints) -> Ints:
+    """For each time the interval open then that began last, or NONE. Intervals are sorted as for `enclosing`."""
+    found = np.full(len(times), NONE, dtype=np.int64)
+    begins, until = starts.tolist(), ends.tolist()
+    order = np.argsort(times, kind="stable")
+    answers: list[int] = []
+    stack: list[int] = []
+    begun = 0
+    for time in times[order].tolist():
+        while begun < len(begins) and begins[begun] <= time:
+            while stack and until[stack[-1]] <= begins[begun]:
+                stack.pop()
+            stack.append(begun)
+            begun += 1
+        while stack and until[stack[-1]] <= time:
+            stack.pop()
+        answers.append(stack[-1] if stack else NONE)
+    found[order] = answers
     return found
 
 
@@ -104,11 +130,12 @@ def inside(trace: Trace, calls: Ints, annotations: Ints) -> Mask:
     """For each runtime call (or NONE) whether one of `annotations` was open on its thread when it began."""
     found = np.zeros(len(calls), dtype=np.bool_)
     known = np.flatnonzero(calls != NONE)
-    for thread in np.unique(trace.thread[annotations]):
-        mine = annotations[trace.thread[annotations] == thread]
-        on_thread = known[trace.thread[calls[known]] == thread]
-        times = trace.start_ns[calls[on_thread]]
-        begun = np.searchsorted(trace.start_ns[mine], times, side="right")
-        latest_end = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(trace.end_ns[mine])))
-        found[on_thread] = latest_end[begun] > times
+    of_thread = dict(places_by(trace.thread[calls[known]]))
+    for thread, places in places_by(trace.thread[annotations]):
+        if thread in of_thread:
+            mine, on_thread = annotations[places], known[of_thread[thread]]
+            times, starts = trace.start_ns[calls[on_thread]], trace.start_ns[mine]
+            begun = np.searchsorted(starts, times, side="right")
+            ends = np.maximum.accumulate(starts + trace.duration_ns[mine])
+            found[on_thread] = np.concatenate(([np.iinfo(np.int64).min], ends))[begun] > times
     return found

@@ -5,7 +5,7 @@ Order of evidence; the first that speaks decides:
   2. collective_args   the profiler wrote collective arguments on the kernel
   3. enclosing_op      the operator that launched it is a collective (nccl:*, record_param_comms, c10d::*, symm_mem::*,
                        DeepEP, NVSHMEM); products, copies and pointwise library kernels inside it stay what they are
-  4. name_rule         the kernel's name (`traces.kernel_names`)
+  4. name_rule         the kernel's name (`traces.rules`); what an own rule of the service knows holds anywhere
   5. enclosing_op      the operator names the computation of a kernel whose name says nothing
   6. stream_hint       an unnamed kernel on a stream that carries communication and nothing else
   7. unclassified      compute, and counted as unclassified
@@ -21,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projector.breakdown import OperatorKind
-from traces.kernel_names import communication_of, host_communication_of, is_copy, kind_of, kind_of_operator
+from traces.grouping import places_by
 from traces.linking import NONE, Links, inside, link
+from traces.rules.kernel_rules import KernelRules
+from traces.rules.rule import KINDS as KINDS
 from traces.trace import ABSENT, UNKNOWN_WORK, Category, Ints, Mask, Trace
 
 Evidence = Literal["provenance", "names"]
@@ -48,18 +50,6 @@ class By(IntEnum):
     UNCLASSIFIED = 5
 
 
-KINDS: tuple[OperatorKind, ...] = (
-    "gemm",
-    "attention",
-    "norm",
-    "elementwise",
-    "moe",
-    "quantise",
-    "embedding",
-    "sampling",
-    "optimizer",
-    "other",
-)
 NO_KIND = -1
 
 _HINT_SHARE = 0.9
@@ -84,7 +74,7 @@ class Classified:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _NameTable:
-    """What the rules say of each name in a trace."""
+    """What the rules say of each name in a trace. settled: an operator's own rule decides the kernel's kind."""
 
     communication: Mask
     copy: Mask
@@ -92,6 +82,7 @@ class _NameTable:
     host_communication: Mask
     host_kind: NDArray[np.int8]
     computes: Mask
+    settled: Mask
 
 
 def classify(trace: Trace, evidence: Evidence = "provenance") -> Classified:
@@ -123,7 +114,7 @@ def classify(trace: Trace, evidence: Evidence = "provenance") -> Classified:
     if evidence == "provenance":
         operator_kind = _of_operator(trace, links, table.host_kind, absent=NO_KIND)
         decide(operator_kind != NO_KIND, EventClass.COMPUTE, By.ENCLOSING_OP)
-        kind = _refine_kinds(trace, links, kind, operator_kind)
+        kind = np.where(table.settled[names], kind, _refine_kinds(trace, links, kind, operator_kind))
         on_hinted, hinted = _on_communication_streams(trace, links, event_class, by)
         decide(on_hinted, EventClass.COMMUNICATION, By.STREAM_HINT)
     by[(stated == UNKNOWN_WORK) & (event_class == EventClass.COMPUTE)] = By.UNCLASSIFIED
@@ -149,15 +140,17 @@ def _name_table(trace: Trace) -> _NameTable:
         found[where] = [NO_KIND if answer is None else KINDS.index(answer) for answer in answers]
         return found
 
+    rules = trace.rules
     device_names = [names[index] for index in np.flatnonzero(on_device)]
     host_names = [names[index] for index in np.flatnonzero(on_host)]
     return _NameTable(
-        communication=flags(on_device, [communication_of(name) is not None for name in device_names]),
-        copy=flags(on_device, [is_copy(name) for name in device_names]),
-        kind=kinds(on_device, [kind_of(name) for name in device_names]),
-        host_communication=flags(on_host, [host_communication_of(name) is not None for name in host_names]),
-        host_kind=kinds(on_host, [kind_of_operator(name) for name in host_names]),
-        computes=flags(on_device, [_computes_or_copies(name) for name in device_names]),
+        communication=flags(on_device, [rules.communication_of(name) is not None for name in device_names]),
+        copy=flags(on_device, [rules.is_copy(name) for name in device_names]),
+        kind=kinds(on_device, [rules.kind_of(name) for name in device_names]),
+        host_communication=flags(on_host, [rules.host_communication_of(name) is not None for name in host_names]),
+        host_kind=kinds(on_host, [rules.kind_of_operator(name) for name in host_names]),
+        computes=flags(on_device, [_computes_or_copies(name, rules) for name in device_names]),
+        settled=flags(on_device, [rules.settles(name) for name in device_names]),
     )
 
 
@@ -168,9 +161,13 @@ def _stated_kind(trace: Trace, links: Links) -> NDArray[np.int8]:
     return trace.stated_kind[links.rows]
 
 
-def _computes_or_copies(kernel: str) -> bool:
+def _computes_or_copies(kernel: str, rules: KernelRules) -> bool:
     """Whether a kernel is known for what it is wherever it is launched: library pointwise kernels, products, copies."""
-    return kernel.startswith(_POINTWISE) or kind_of(kernel) in ("gemm", "attention", "moe") or is_copy(kernel)
+    decision = rules.of_kernel(kernel)
+    if decision.subject == "communication":
+        return False
+    known = decision.subject == "copy" or decision.meaning in ("gemm", "attention", "moe") or rules.settles(kernel)
+    return known or kernel.startswith(_POINTWISE)
 
 
 def _has_collective_args(trace: Trace, links: Links) -> Mask:
@@ -213,12 +210,13 @@ def _on_communication_streams(
     streams, durations = trace.stream[links.rows], trace.duration_ns[links.rows]
     hinted = []
     unnamed = by == By.UNCLASSIFIED
-    for stream in np.unique(streams[unnamed & (streams != ABSENT)]) if len(np.unique(streams)) > 1 else ():
-        here = streams == stream
-        kernels = here & (event_class != EventClass.COPY)
-        communication = int(durations[kernels & (event_class == EventClass.COMMUNICATION)].sum())
-        open_ns = int(durations[kernels & unnamed].sum())
-        compute = int(durations[kernels & ~unnamed & (event_class == EventClass.COMPUTE)].sum())
+    of_stream = dict(places_by(streams))
+    for stream in np.unique(streams[unnamed & (streams != ABSENT)]).tolist() if len(of_stream) > 1 else ():
+        kernels = of_stream[stream][event_class[of_stream[stream]] != EventClass.COPY]
+        is_open, of_class, took = unnamed[kernels], event_class[kernels], durations[kernels]
+        communication = int(took[of_class == EventClass.COMMUNICATION].sum())
+        open_ns = int(took[is_open].sum())
+        compute = int(took[~is_open & (of_class == EventClass.COMPUTE)].sum())
         if communication >= open_ns and communication > 0 and communication >= _HINT_SHARE * (communication + compute):
             hinted.append(int(stream))
     return unnamed & np.isin(streams, hinted), tuple(hinted)

@@ -85,6 +85,13 @@ def _fsdp_axis(account: Account, job: Job, expert: int) -> int:
 
 def _zero_stage(account: Account, stage: int, *, sharded: bool) -> None:
     plan = account.plan
+    if plan.optimizer_shard in (0, plan.dp * plan.cp):
+        account.imply("optimizer_shard", "the state is shared out over all of the axis where it is sharded at all")
+    else:
+        inert = plan.zero_stage in (0, 3)
+        account.refuse(
+            "optimizer_shard", "the optimizer state is shared out over the whole axis", instead="0", inert=inert
+        )
     if sharded and plan.zero_stage == 3 == stage:
         account.imply("zero_stage", "sharded weights bring gradients and optimizer state with them")
     elif sharded:

@@ -19,7 +19,7 @@ def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
     dp = divided(_world_size(given, known.devices), tp * pp * cp, "tp * pp * cp of the processes")
     micro_batch = given.count("--micro-batch-size")
     vp = given.count("--num-virtual-stages-per-pipeline-rank")
-    fsdp, zero_stage = _sharding(given, dp, cp)
+    fsdp, zero_stage, optimizer_shard = _sharding(given, dp, cp)
     ep, etp = _experts(given, tp, known)
     fields = {
         "phase": "training",
@@ -32,6 +32,7 @@ def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
         "etp": etp,
         "fsdp": fsdp,
         "zero_stage": zero_stage,
+        "optimizer_shard": optimizer_shard,
         "schedule": "interleaved" if vp > 1 else "1f1b",
         "sp": given.has("--sequence-parallel") and tp > 1,
         "micro_batch": micro_batch,
@@ -55,17 +56,20 @@ def _world_size(given: Arguments, devices: int | None) -> int:
     return devices
 
 
-def _sharding(given: Arguments, dp: int, cp: int) -> tuple[int, int]:
-    """(fsdp, zero_stage); the instances of a plain distributed optimizer have no word in a plan."""
+def _sharding(given: Arguments, dp: int, cp: int) -> tuple[int, int, int]:
+    """(fsdp, zero_stage, optimizer_shard)."""
     distributed = given.has("--use-distributed-optimizer")
     if not given.has("--use-megatron-fsdp"):
-        return 1, 1 if distributed else 0
+        if not distributed:
+            return 1, 0, 0
+        instances = given.count("--num-distributed-optimizer-instances")
+        return 1, 1, 0 if instances == 1 else divided(dp * cp, instances, "optimizer instances of dp * cp")
     stage = int(given.one_of("--data-parallel-sharding-strategy", ZERO_STAGE, "3"))
     if stage < 3:
-        return 1, stage
+        return 1, stage, 0
     replicas = given.count("--num-distributed-optimizer-instances")
     group = divided(dp * cp, replicas, "optimizer instances of dp * cp")
-    return max(1, divided(group, cp, "cp of the sharding group")), stage
+    return max(1, divided(group, cp, "cp of the sharding group")), stage, 0
 
 
 def _experts(given: Arguments, tp: int, known: Known) -> tuple[int, int]:

@@ -7,7 +7,7 @@ STRATEGY = {2: "optim_grads", 3: "optim_grads_params"}
 
 
 def shard_data_parallelism(account: Account, job: Job) -> bool:
-    """Outcomes of fsdp, zero_stage and the two overlap switches; True where Megatron-FSDP runs.
+    """Outcomes of fsdp, zero_stage, optimizer_shard and the two overlap switches; True where Megatron-FSDP runs.
 
     zero_stage 1 is the distributed optimizer; 2 and 3 are Megatron-FSDP, whose group is fsdp * cp ranks, as in the
     projector. Replicas of a hybrid layout are "distributed optimizer instances".
@@ -18,6 +18,7 @@ def shard_data_parallelism(account: Account, job: Job) -> bool:
         _fsdp(account, job, stage)
     else:
         _replicated(account, stage)
+    _optimizer_shard(account, job, stage)
     if plan.zero_stage == stage:
         pass
     elif plan.fsdp > 1:
@@ -26,6 +27,22 @@ def shard_data_parallelism(account: Account, job: Job) -> bool:
         account.refuse("zero_stage", "fsdp is 1, no group shares the weights", instead="2")
     _overlap(account, stage)
     return stage >= 2
+
+
+def _optimizer_shard(account: Account, job: Job, stage: int) -> None:
+    """Ranks that share one copy of the optimizer state; only the plain distributed optimizer can split its group."""
+    plan = job.plan
+    ranks = plan.dp * plan.cp
+    if plan.optimizer_shard in (0, ranks):
+        account.imply("optimizer_shard", "the state is shared out over all of dp * cp where it is sharded at all")
+    elif stage == 1 == plan.zero_stage:
+        flag = "--num-distributed-optimizer-instances"
+        account.say("optimizer_shard", (flag, ranks // plan.optimizer_shard), note="dp * cp / optimizer_shard")
+    else:
+        inert = plan.zero_stage in (0, 3)
+        account.refuse(
+            "optimizer_shard", "only the plain distributed optimizer splits its group", instead="0", inert=inert
+        )
 
 
 def _alone(job: Job) -> bool:

@@ -2,10 +2,14 @@
 
 from agents.causes import CAUSE_PHRASE, PREFILL_ONLY
 from agents.findings import Diagnosis, Evidence
+from agents.planning.idle_causes import HALF, IdleCauses, idle_evidence
 from agents.planning.op_evidence import op_evidence
+from agents.planning.rank_evidence import rank_evidence
 from agents.planning.share_evidence import fraction_evidence, limit_evidence, share_evidence, trace_only_evidence
 from agents.planning.signals import Signals, signals_of_breakdown, signals_of_trace
-from agents.planning.verdict import FULL_MEMORY_FRAC, MATRIX_KINDS, Verdict, judge
+from agents.planning.step_limits import step_limits
+from agents.planning.verdict import FULL_MEMORY_FRAC, MATRIX_KINDS, Verdict, judge, matrix_limits_known
+from agents.planning.work_evidence import work_doubts, work_evidence
 from agents.wording import duration, percent, quoted
 from projector.breakdown import MemoryBreakdown, TimeBreakdown
 from projector.specs.bottleneck import BOTTLENECK_OF
@@ -19,7 +23,7 @@ def diagnose(summary: TraceSummary) -> Diagnosis:
     """Diagnosis of a measured window.
 
     Exposed shares decide, so communication that compute hides is never the bottleneck. The result depends on ratios
-    only: doubling every time changes nothing but the evidence that states how long the window and a step are.
+    only: doubling every time changes nothing but evidence that states a time: of the window, a step, idle causes.
     """
     signals = signals_of_trace(summary)
     verdict = judge(signals)
@@ -35,10 +39,13 @@ def diagnose(summary: TraceSummary) -> Diagnosis:
         ),
         *op_evidence(signals.ops),
         *share_evidence(signals, "summary" if signals.step_cover is None else "summary.ranks[].steps[]"),
+        *idle_evidence(summary, of_steps=signals.step_cover is not None),
         *trace_only_evidence(summary, signals),
+        *rank_evidence(summary, signals.chip),
         *(() if verdict.by_rows else limit_evidence(signals, verdict)),
+        *(() if verdict.by_rows else work_evidence(signals.work, signals.kinds)),
     )
-    return _diagnosis(signals, verdict, evidence, _trace_limits(signals, verdict))
+    return _diagnosis(signals, verdict, evidence, (*_trace_limits(signals, verdict), *step_limits(summary)))
 
 
 def diagnose_breakdown(
@@ -128,7 +135,7 @@ def _trace_limits(signals: Signals, verdict: Verdict) -> tuple[str, ...]:
             f"'{quoted(signals.chip_name)}' is not in the catalogue" if signals.chip_name else "the trace names no chip"
         )
         limits.append(f"{named}: no statement about where kernels stand against a roofline")
-    elif signals.device and verdict.matrix.basis != "roofline":
+    elif signals.device and verdict.matrix.basis != "roofline" and not matrix_limits_known(signals):
         limits.append(
             "the trace shows no tokens a pass: no statement about where matrix kernels stand against a roofline"
         )
@@ -136,13 +143,15 @@ def _trace_limits(signals: Signals, verdict: Verdict) -> tuple[str, ...]:
         not verdict.by_rows
         and verdict.matrix.basis == "nothing"
         and any(signals.kinds.get(kind) for kind in MATRIX_KINDS)
+        and not matrix_limits_known(signals)
     ):
         limits.append(
             "whether arithmetic or HBM bandwidth limits matrix kernels is not known; they are counted as compute"
         )
+    limits += work_doubts(signals.work)
     if signals.prefill_only:
         limits.append(PREFILL_ONLY)
-    if verdict.cause == "launch_bound":
+    if verdict.cause == "launch_bound" and (signals.idle is None or not signals.idle.loading):
         limits.append("a host that waits for input looks like slow launches here; the host side of the trace decides")
     if (signals.memory_used_frac or 0.0) > FULL_MEMORY_FRAC:
         limits.append(
@@ -194,7 +203,9 @@ def _summary(signals: Signals, verdict: Verdict) -> str:
         f"{percent(shares.exposed_communication)}{hidden}, exposed copies {percent(shares.exposed_copy)}, "
         f"and the device is idle {percent(shares.idle)}.",
     ]
-    if verdict.cause == "launch_bound" and signals.launch_bound_frac is not None:
+    if verdict.cause in ("launch_bound", "host_idle") and signals.idle is not None:
+        sentences.append(_idle_sentence(signals.idle))
+    elif verdict.cause == "launch_bound" and signals.launch_bound_frac is not None:
         sentences.append(
             f"{percent(signals.launch_bound_frac)} of the idle time ends with a launch that came too late, "
             "so the host, not the accelerator, sets the pace."
@@ -206,6 +217,20 @@ def _summary(signals: Signals, verdict: Verdict) -> str:
     if verdict.doubts:
         sentences.append("The verdict is ambiguous.")
     return " ".join(sentences)
+
+
+def _idle_sentence(idle: IdleCauses) -> str:
+    if idle.host_bound < HALF * idle.launching:
+        return (
+            f"{percent(idle.launch_gap)} of the idle time lies between a launch and its start or between queued "
+            "kernels: many short kernels, not a late host."
+        )
+    late = f"For {percent(idle.host_bound)} of the idle time the host had not issued the next work"
+    if idle.apart < HALF * idle.launching:
+        return f"{late}, one launch after another, so the host, not the accelerator, sets the pace."
+    if idle.loading >= HALF * idle.launching:
+        return f"{late}: it loaded input for {percent(idle.loading)} of the idle time."
+    return f"{late}, and for {percent(idle.pausing)} of it no launch came for more than a millisecond."
 
 
 def _row_sentence(verdict: Verdict) -> str:

@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from agents.findings import Assumption, Evidence
+from agents.planning.measured_links import MeasuredLink, with_measured_links
 from projector import catalog
 from projector.breakdown import TimeBreakdown
 from projector.specs.architecture import ModelArchitecture
@@ -40,6 +41,7 @@ class Job(Record):
     slo: Slo
     constraints: Constraints
     compare: tuple[str, ...] = Field(description="ids of the chips to compare on")
+    measured_links: tuple[MeasuredLink, ...] = Field((), description="degraded links the own chip is projected with")
     assumptions: tuple[Assumption, ...]
     evidence: tuple[Evidence, ...]
     warnings: tuple[str, ...]
@@ -48,8 +50,8 @@ class Job(Record):
 
     @property
     def hardware(self) -> HardwareProfile | None:
-        """The own chip, None when the catalogue lacks it."""
-        return catalog.chip(self.cluster.chip) if self.chip_known else None
+        """The own chip, with the links the trace shows degraded; None when the catalogue lacks it."""
+        return with_measured_links(catalog.chip(self.cluster.chip), self.measured_links) if self.chip_known else None
 
     @property
     def devices(self) -> int:

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from agents.planning.model_sizes import size_checks
 from projector import catalog
 from projector.specs.architecture import ModelArchitecture
 from traces.summary_types import ModelShapes, TraceSummary
 
 MIN_AGREEING = 2
-PADDING_FRAC = 0.02
-PADDING_ROWS = 128
 MAX_TP = 64
+LEAST_BELIEVED = 0.5
 # fields of a model that no cost depends on (max_positions where positions are not a learned table)
 IDENTITY = {
     "name",
@@ -46,17 +46,18 @@ def match_model(
 ) -> tuple[ModelMatch | None, str]:
     """The one model whose sizes the shapes show, and a sentence that says why it is that one or none.
 
-    Hidden size, layers, vocabulary, heads, head size and experts must agree wherever the trace shows them; the
-    vocabulary may be padded, layers may be counted in several passes, and with pipeline stages a rank holds a part of
-    them. KV heads and MLP width (which kernels fuse) only raise or lower the confidence,
-    1 - 0.4**agreeing - 0.2 * disagreeing. With `tp` unknown, every power of two up to `world_size` is tried.
+    Sizes the trace shows must agree (`size_checks`): hidden size, layers, vocabulary, heads, head size and experts. KV
+    heads and MLP width (which kernels fuse) only raise or lower the confidence, 1 - 0.4**agreeing - 0.2 * disagreeing.
+    Sizes the trace only hints at (confidence under 0.5) are left out. With `tp` unknown, every power of two up to
+    `world_size` is tried.
     Of models that differ in name and context length only, which no cost depends on, the longest is named.
     """
+    shapes = _believed(shapes)
     if shapes.hidden_size is None:
         return None, "the trace shows no hidden size"
     best: dict[str, ModelMatch] = {}
     for model in models:
-        matches = [match for degree in _degrees(tp, world_size) if (match := _compare(shapes, degree, stages, model))]
+        matches = [match for degree in degrees(tp, world_size) if (match := _compare(shapes, degree, stages, model))]
         if matches:
             best[model.name] = max(matches, key=lambda match: (match.confidence, -match.tp))
     if not best:
@@ -87,7 +88,8 @@ def match_trace(summary: TraceSummary) -> tuple[ModelMatch | None, str]:
     return match_model(implied.shapes, tp, world, catalog.architectures(), stages=stages)
 
 
-def _degrees(tp: int | None, world_size: int | None) -> Iterator[int]:
+def degrees(tp: int | None, world_size: int | None) -> Iterator[int]:
+    """Tensor-parallel degrees that may be in use: the known one, else every power of two up to the world."""
     if tp is not None:
         yield tp
         return
@@ -97,56 +99,21 @@ def _degrees(tp: int | None, world_size: int | None) -> Iterator[int]:
         degree *= 2
 
 
+def _believed(shapes: ModelShapes) -> ModelShapes:
+    """The sizes without those the trace only hints at, such as by its file name."""
+    hints = {name: None for name, sure in shapes.confidences if sure < LEAST_BELIEVED}
+    return shapes.model_copy(update=hints) if hints else shapes
+
+
 def _compare(shapes: ModelShapes, tp: int, stages: int, model: ModelArchitecture) -> ModelMatch | None:
-    hard = {
-        f"hidden size {shapes.hidden_size}": _equal(shapes.hidden_size, model.hidden_size),
-        f"{shapes.layers} layers": _layers(shapes.layers, stages, model.layers),
-        f"{shapes.vocab_shard} vocabulary rows a rank": _padded(shapes.vocab_shard, tp, model.vocab_size),
-        f"{shapes.heads_per_rank} heads a rank": _equal(_times(shapes.heads_per_rank, tp), model.heads),
-        f"head size {shapes.head_dim}": _equal(shapes.head_dim, model.head_dim),
-        f"{shapes.experts} experts": _equal(shapes.experts, model.experts),
-    }
-    if False in hard.values():
+    checks = size_checks(shapes, tp, stages, model)
+    if any(check.hard and check.agrees is False for check in checks):
         return None
-    soft = {
-        f"{shapes.kv_heads_per_rank} KV heads a rank": _equal(shapes.kv_heads_per_rank, max(model.kv_heads // tp, 1)),
-        f"MLP width {shapes.intermediate_shard} a rank": _mlp(shapes.intermediate_shard, tp, model),
-    }
-    facts = hard | soft
-    agreeing = [name for name, verdict in facts.items() if verdict]
-    disagreeing = [name for name, verdict in facts.items() if verdict is False]
+    agreeing = [check.shown for check in checks if check.agrees]
+    disagreeing = [check.shown for check in checks if check.agrees is False]
     if len(agreeing) < MIN_AGREEING:
         return None
     confidence = max(0.05, 1 - 0.4 ** len(agreeing) - 0.2 * len(disagreeing))
     against = f"; against it: {', '.join(disagreeing)}" if disagreeing else ""
     basis = f"{', '.join(agreeing)} (tp {tp}){against}"
     return ModelMatch(model, tp, min(confidence, 0.98), basis, len(disagreeing))
-
-
-def _equal(seen: int | None, expected: int) -> bool | None:
-    return None if seen is None else seen == expected
-
-
-def _layers(seen: int | None, stages: int, expected: int) -> bool | None:
-    if seen is None:
-        return None
-    return seen % expected == 0 if stages == 1 else seen < expected or seen % expected == 0
-
-
-def _times(value: int | None, factor: int) -> int | None:
-    return None if value is None else value * factor
-
-
-def _padded(shard: int | None, tp: int, vocab_size: int) -> bool | None:
-    """Whether tp shards hold the vocabulary, with the rows frameworks add to make it divisible."""
-    if shard is None:
-        return None
-    return vocab_size <= shard * tp <= vocab_size * (1 + PADDING_FRAC) + PADDING_ROWS * tp
-
-
-def _mlp(shard: int | None, tp: int, model: ModelArchitecture) -> bool | None:
-    """Whether the width is one of the MLP's, with gate and up projection apart or fused."""
-    if shard is None:
-        return None
-    widths = {model.intermediate_size, model.moe_intermediate_size} - {0}
-    return any(shard * tp in (width, 2 * width) for width in widths)

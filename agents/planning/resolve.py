@@ -1,10 +1,12 @@
 """Resolve: the request and what the trace implies become one Job. The request wins; every value records its origin."""
 
 from agents.findings import Assumption
+from agents.planning.conflicts import conflict, conflicts
 from agents.planning.fit_to_run import fitted_to_run
 from agents.planning.infer_plan import infer_plan
 from agents.planning.job import Job
 from agents.planning.match_model import match_trace
+from agents.planning.measured_links import resolve_links
 from agents.planning.origins import Origins
 from agents.planning.request_checks import check_fixed_axes, check_request, nothing_to_plan, stated_phase
 from agents.planning.resolve_cluster import Placed, compare_chips, resolve_cluster
@@ -35,12 +37,14 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     check_fixed_axes(request.constraints, placed.devices)
     phase = _phase(request, summary, origins)
     architecture = _architecture(request, summary, origins)
+    origins.warnings.extend(conflicts(request, summary, phase, architecture if _names_model(request) else None))
     current, source = _current(request, summary, phase, architecture, placed, origins)
     workload, current = resolve_workload(
         request, summary, phase, architecture, current, source, placed.devices, origins
     )
     if request.verify:
         origins.warnings.append("verify: this version has no compiler check, so no proposal was verified by one")
+    links = resolve_links(summary, placed.hardware, placed.moved, origins)
     job = Job(
         phase=phase,
         workload=workload,
@@ -55,6 +59,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
         slo=request.slo,
         constraints=request.constraints,
         compare=compare_chips(request.hardware, placed.hardware),
+        measured_links=links,
         assumptions=tuple(origins.assumptions),
         evidence=tuple(origins.evidence),
         warnings=tuple(origins.warnings),
@@ -104,7 +109,7 @@ def _phase(request: PlanRequest, summary: TraceSummary | None, origins: Origins)
         phase, where = stated
         origins.stated("phase", phase, f"request.{where}")
         if implied is not None and implied.value != phase:
-            origins.warnings.append(f"the trace looks like {implied.value}, the request says {phase}; the request wins")
+            origins.warnings.append(conflict(implied.value, f"request.{where} says {phase}", implied.confidence))
         return phase
     if implied is not None:
         origins.implied("phase", implied, implied.value)
@@ -125,7 +130,6 @@ def _architecture(request: PlanRequest, summary: TraceSummary | None, origins: O
     if request.workload is not None and request.workload.model is not None:
         model = catalog.architecture(request.workload.model)
         origins.stated("model", model.name, "request.workload.model")
-        _warn_when_shapes_disagree(model, summary, origins)
         return model
     if summary is None:
         raise nothing_to_plan(request)
@@ -142,12 +146,8 @@ def _architecture(request: PlanRequest, summary: TraceSummary | None, origins: O
     return match.architecture
 
 
-def _warn_when_shapes_disagree(model: ModelArchitecture, summary: TraceSummary | None, origins: Origins) -> None:
-    seen = summary.implied.shapes.hidden_size if summary is not None else None
-    if seen is not None and seen != model.hidden_size:
-        origins.warnings.append(
-            f"the trace shows hidden size {seen}, {model.name} has {model.hidden_size}; the request wins"
-        )
+def _names_model(request: PlanRequest) -> bool:
+    return request.architecture is not None or (request.workload is not None and request.workload.model is not None)
 
 
 def _current(

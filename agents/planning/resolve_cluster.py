@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from agents.planning.conflicts import LEAST_SURE
 from agents.planning.origins import Origins
 from agents.planning.request_checks import nothing_to_plan
 from agents.request import PlanRequest
@@ -11,7 +12,7 @@ from projector.errors import InvalidDescription
 from projector.search_space import usable_cluster
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
-from traces.summary_types import TraceSummary
+from traces.summary_types import Inferred, TraceSummary
 
 COMPARE_FIRST = ("tpu-v5p", "tpu-v6e", "h100-sxm", "b200")
 UNNAMED_CHIP = "unnamed"
@@ -68,17 +69,25 @@ def _stated(stated: ClusterSpec, request: PlanRequest, summary: TraceSummary | N
         seen, seen_name = _traced_chip(summary)
         world = summary.implied.world_size
         only = "the trace gives the diagnosis, not the times"
-        if seen_name and (seen is None or seen.id != hardware.id):
+        chip_name = summary.implied.chip_name
+        if chip_name is not None and seen_name and (seen is None or seen.id != hardware.id):
             origins.warnings.append(
-                f"the trace was recorded on '{quoted(seen_name)}', the request plans for {hardware.id}: {only}"
+                f"the trace was recorded on '{quoted(seen_name)}', the request plans for {hardware.id} "
+                f"(confidence {chip_name.confidence:.2f} in the former); the request wins: {only}"
             )
             moved = True
-        if world is not None and world.value != devices:
+        if world is not None and world.value != devices and not _may_be_part(world, devices):
             origins.warnings.append(
-                f"the trace was recorded on {world.value} devices, the request plans for {devices}: {only}"
+                f"the trace was recorded on {world.value} devices, the request plans for {devices} "
+                f"(confidence {world.confidence:.2f} in the former); the request wins: {only}"
             )
             moved = True
     return Placed(cluster, hardware, devices, moved, capped=cluster.chips != stated.chips)
+
+
+def _may_be_part(world: Inferred[int], devices: int) -> bool:
+    """Whether the trace only shows a group of the job: the world is not stated in it, and the request's is larger."""
+    return world.confidence <= LEAST_SURE and world.value < devices
 
 
 def _capped(

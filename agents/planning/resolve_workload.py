@@ -1,14 +1,15 @@
 """Sizes of the job: from the request, from shapes in the trace, otherwise assumed aloud."""
 
+from agents.planning.conflicts import LEAST_SURE
 from agents.planning.origins import Origins
-from agents.planning.signals import step_names
-from agents.planning.step_names import decoding_requests, prompt_tokens
+from agents.planning.serving_phases import decoding_requests, prompt_tokens
 from agents.request import PlanRequest
 from projector.errors import InvalidDescription
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.plan import ParallelismPlan, Phase
 from projector.specs.workload import WorkloadSpec
-from traces.summary_types import TraceSummary
+from traces.measure_types import ServingPhase
+from traces.summary_types import Inferred, ModelShapes, TraceSummary
 
 ASSUMED_SEQ_LEN = 4096
 ASSUMED_SEQUENCES_A_DEVICE = 8
@@ -35,11 +36,11 @@ def resolve_workload(
             origins.stated(f"workload.{key}", value, f"request.workload.{key}")
     precision = _precision(stated, summary, phase, architecture, origins)
     shared = {"phase": phase, "model": architecture.name if architecture else None, "precision": precision}
-    tokens = summary.implied.shapes.tokens if summary is not None else None
     if phase == "training":
-        return _training(stated, shared, tokens, architecture, current, source, devices, origins, request)
-    names = step_names(summary) if summary is not None else ()
-    return _serving(stated, shared, names, current, source, devices, origins)
+        shapes = summary.implied.shapes if summary is not None else ModelShapes()
+        return _training(stated, shared, shapes, architecture, current, source, devices, origins, request)
+    phases = summary.serving_phases if summary is not None else ()
+    return _serving(stated, shared, phases, current, source, devices, origins)
 
 
 def _precision(
@@ -73,7 +74,7 @@ def _precision(
 def _training(
     stated: WorkloadSpec,
     shared: dict[str, str | None],
-    tokens: int | None,
+    shapes: ModelShapes,
     architecture: ModelArchitecture | None,
     current: ParallelismPlan | None,
     source: str,
@@ -81,9 +82,10 @@ def _training(
     origins: Origins,
     request: PlanRequest,
 ) -> tuple[WorkloadSpec, ParallelismPlan | None]:
-    seq_len = stated.seq_len or _assume_seq_len(tokens, architecture, origins)
-    if current is not None and source != "stated" and tokens is not None and tokens > seq_len:
-        current = current.model_copy(update={"micro_batch": tokens // seq_len})
+    parts = current.cp if current is not None else 1
+    seq_len = stated.seq_len or _seen_seq_len(shapes, parts, origins) or _assume_seq_len(shapes, architecture, origins)
+    if current is not None and source != "stated":
+        current = current.model_copy(update={"micro_batch": _micro_batch(shapes, parts, seq_len)})
     if stated.global_batch is not None:
         global_batch = stated.global_batch
         current = _with_accumulation(current, global_batch, request, source)
@@ -106,7 +108,27 @@ def _training(
     return WorkloadSpec.model_validate(shared | {"seq_len": seq_len, "global_batch": global_batch}), current
 
 
-def _assume_seq_len(tokens: int | None, architecture: ModelArchitecture | None, origins: Origins) -> int:
+def _seen_seq_len(shapes: ModelShapes, parts: int, origins: Origins) -> int | None:
+    """The length the trace shows, on all ranks that share a sequence; None where it does not, or only hints at it."""
+    sure = dict(shapes.confidences).get("sequence_length", 0.0)
+    if shapes.sequence_length is None or sure <= LEAST_SURE or shapes.sequence_length * parts > MOST_TOKENS_A_SEQUENCE:
+        return None
+    seen = shapes.sequence_length * parts
+    basis = dict(shapes.basis).get("sequence_length", "")
+    on_ranks = f", {parts} ranks to a sequence" if parts > 1 else ""
+    origins.implied("seq_len", Inferred(value=seen, confidence=sure, basis=f"{basis}{on_ranks}"), str(seen))
+    return seen
+
+
+def _micro_batch(shapes: ModelShapes, parts: int, seq_len: int) -> int:
+    """Sequences the trace shows at once, else the tokens of a pass in sequences of that length; at least one."""
+    if shapes.micro_batch is not None and (shapes.sequence_length or 0) * parts == seq_len:
+        return shapes.micro_batch
+    return max((shapes.tokens or 0) * parts // seq_len, 1)
+
+
+def _assume_seq_len(shapes: ModelShapes, architecture: ModelArchitecture | None, origins: Origins) -> int:
+    tokens = shapes.tokens
     matters = "longer sequences favour context parallelism and recompute, shorter ones data parallelism"
     if tokens is not None and tokens <= MOST_TOKENS_A_SEQUENCE:
         reason = f"the trace shows {tokens} tokens a pass on one rank, taken as one sequence"
@@ -147,7 +169,7 @@ def _with_accumulation(
 def _serving(
     stated: WorkloadSpec,
     shared: dict[str, str | None],
-    names: tuple[str, ...],
+    phases: tuple[ServingPhase, ...],
     current: ParallelismPlan | None,
     source: str,
     devices: int,
@@ -155,7 +177,7 @@ def _serving(
 ) -> tuple[WorkloadSpec, ParallelismPlan | None]:
     input_len, output_len = stated.input_len, stated.output_len
     if input_len is None:
-        seen = prompt_tokens(names)
+        seen = prompt_tokens(phases)
         input_len = seen or ASSUMED_INPUT_LEN
         reason = "mean length of the prompts the trace prefills" if seen else "no prompt length is stated or seen"
         matters = "longer prompts make prefill and KV cache the cost, and favour chunked prefill"
@@ -164,7 +186,7 @@ def _serving(
         output_len = ASSUMED_OUTPUT_LEN
         matters = "longer answers make decode, so HBM bandwidth, the cost"
         origins.assumed("workload.output_len", output_len, "no answer length is stated or seen", matters)
-    concurrency = stated.concurrency or _assume_concurrency(decoding_requests(names), current, devices, origins)
+    concurrency = stated.concurrency or _assume_concurrency(decoding_requests(phases), current, devices, origins)
     if current is not None and source != "stated":
         seats = -(-concurrency // current.dp)
         current = current.model_copy(update={"max_num_seqs": seats})

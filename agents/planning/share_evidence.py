@@ -64,10 +64,11 @@ def trace_only_evidence(summary: TraceSummary, signals: Signals) -> tuple[Eviden
     found = []
     if signals.launch_bound_frac is not None:
         late = percent(signals.launch_bound_frac)
-        claim = f"{late} of the idle time ends with a launch that came after the device had drained."
+        claim = f"{late} of the idle time of known cause comes of launches that came after the device had drained."
         found.append(
             fraction_evidence("launch-bound", claim, signals.launch_bound_frac, "measured", "summary.launch_bound_frac")
         )
+    found += _bubble_evidence(summary)
     if signals.shares.unclassified > 0:
         claim = f"Kernels that no rule could classify take {percent(signals.shares.unclassified)} of {_span(signals)}."
         found.append(
@@ -102,6 +103,19 @@ def trace_only_evidence(summary: TraceSummary, signals: Signals) -> tuple[Eviden
             )
         )
     return tuple(found)
+
+
+def _bubble_evidence(summary: TraceSummary) -> list[Evidence]:
+    """What pipeline stages wait for one another, idle or in a transfer, beside what their schedule leaves at best."""
+    bubbles = [rank.bubble for rank in summary.ranks if rank.bubble is not None]
+    if not bubbles:
+        return []
+    share = sum(bubble.bubble_ns for bubble in bubbles) / sum(bubble.window_ns for bubble in bubbles)
+    ideals = {bubble.ideal_frac for bubble in bubbles}
+    ideal = ideals.pop() if len(ideals) == 1 else None
+    best = "" if ideal is None else f"; 1F1B leaves {percent(ideal)} at best"
+    claim = f"Pipeline stages wait for one another {percent(share)} of the measured steps{best}."
+    return [fraction_evidence("bubble", claim, share, "measured", "summary.ranks[].bubble.bubble_ns")]
 
 
 def limit_evidence(signals: Signals, verdict: Verdict) -> tuple[Evidence, ...]:

@@ -1,6 +1,6 @@
 """Signals: what a diagnosis is drawn from, as shares of the window. A trace and a projection fill the same record.
 
-Only ratios are kept: a trace with every time doubled gives the same signals.
+Only ratios are kept: a trace with every time doubled gives the same signals, but for the rates of its kernels' work.
 """
 
 from collections import defaultdict
@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agents.findings import Shares
+from agents.planning.idle_causes import IdleCauses, idle_causes
 from agents.planning.match_model import match_trace
 from agents.planning.op_level import OpLevel, op_level_of
-from agents.planning.step_names import decode_only, decoding_requests, prefill_only
-from projector import catalog
+from agents.planning.placing import chip_of
+from agents.planning.rank_evidence import imbalance_share
+from agents.planning.serving_phases import decoded_tokens, prefill_only
 from projector.breakdown import Axis, MemoryBreakdown, OperatorKind, TimeBreakdown
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import Dtype, Phase
+from traces.measure_types import ClassWork
 from traces.summary_types import CollectiveTime, TimeShares, TraceSummary
+from traces.work.placed import place_work
 
 SMALL_MESSAGE_BYTES = 256 * 1024
 # below this share of the window in marked steps, what lies between them is no part of the job's work
@@ -30,8 +34,11 @@ class Signals:
 
     prefill_only: the recorded steps prefill prompts and decode nothing.
     pass_tokens: rows a matrix kernel sees; expert_rows: rows an expert sees on average.
-    step_cover: share of the recorded window in marked steps, where the shares are of these steps only.
+    step_cover: share of the recorded window in measured steps, where the shares are of these steps only.
+    waiting: what ranks wait for others inside collectives, where several were recorded and no slow link explains it.
+    idle: why the device was idle, in the time the shares are of. bubble: idle part of the pipeline bubble.
     ops: what the operator table says, where the trace has one.
+    work: work of the kernels beside the chip's roofline; () without a chip.
     """
 
     source: Literal["measured", "modelled"]
@@ -43,8 +50,10 @@ class Signals:
     device: bool = True
     kernel_count: int | None = None
     launch_bound_frac: float | None = None
+    idle: IdleCauses | None = None
     bubble: float | None = None
     skew: float = 0.0
+    waiting: float | None = None
     small_message_frac: float = 0.0
     stages: int | None = None
     phase: Phase | None = None
@@ -56,15 +65,18 @@ class Signals:
     chip_name: str | None = None
     memory_used_frac: float | None = None
     ops: OpLevel | None = None
+    work: tuple[ClassWork, ...] = ()
 
 
 def signals_of_trace(summary: TraceSummary) -> Signals:
-    """Signals of a measured window, or of its marked steps where they cover less than nine tenths of it.
+    """Signals of a measured window, or of its measured steps where they cover less than nine tenths of it or others
+    were left out (warm-up, cut off).
 
     Kernel sums are scaled to the union they cover, so shares add up; kinds and axes are those of the whole window.
     """
     implied = summary.implied
     chip_name = implied.chip_name.value if implied.chip_name else None
+    chip = chip_of(summary)
     hbm_bytes = float(implied.hbm_bytes.value) if implied.hbm_bytes else None
     times, step_cover = _diagnosed_times(summary)
     shares = _shares_of(times)
@@ -81,18 +93,22 @@ def signals_of_trace(summary: TraceSummary) -> Signals:
         device=summary.window.device,
         kernel_count=sum(rank.kernel_count for rank in summary.ranks),
         launch_bound_frac=summary.launch_bound_frac,
+        idle=idle_causes(summary, of_steps=step_cover is not None),
+        bubble=_bubble(summary),
         skew=_skew(summary),
+        waiting=imbalance_share(summary, chip),
         small_message_frac=_small_message_frac(summary.collectives),
         stages=implied.pp.value if implied.pp else None,
         phase=implied.phase.value if implied.phase else None,
-        prefill_only=prefill_only(step_names(summary)),
+        prefill_only=prefill_only(summary.serving_phases),
         pass_tokens=_pass_tokens(summary),
         expert_rows=_expert_rows(summary),
         dtype=implied.dtype.value if implied.dtype else None,
-        chip=catalog.match_chip(chip_name, hbm_bytes) if chip_name else None,
+        chip=chip,
         chip_name=chip_name,
         memory_used_frac=max(high_waters) / hbm_bytes if high_waters and hbm_bytes else None,
         ops=op_level_of(summary, shares.exposed_communication / everything if everything else 1.0),
+        work=place_work(summary, chip).work if chip is not None else (),
     )
 
 
@@ -145,11 +161,10 @@ def signals_of_breakdown(
 
 
 def _pass_tokens(summary: TraceSummary) -> int | None:
-    """Tokens of one forward pass: as the shapes show, else one for each request where every step only decodes."""
+    """Tokens of one forward pass: as the shapes show, else those of a decode step where every step only decodes."""
     if summary.implied.shapes.tokens is not None:
         return summary.implied.shapes.tokens
-    names = step_names(summary)
-    return decoding_requests(names) if decode_only(names) else None
+    return decoded_tokens(summary.serving_phases)
 
 
 def _expert_rows(summary: TraceSummary) -> float | None:
@@ -161,16 +176,21 @@ def _expert_rows(summary: TraceSummary) -> float | None:
     return tokens * match.architecture.experts_per_token / match.architecture.experts
 
 
-def step_names(summary: TraceSummary) -> tuple[str, ...]:
-    """Names of the marked steps of all ranks."""
-    return tuple(step.name for rank in summary.ranks for step in rank.steps)
+def _bubble(summary: TraceSummary) -> float | None:
+    """Idle part of the pipeline bubble as a share of the measured steps; None unless every rank shows one."""
+    bubbles = [rank.bubble for rank in summary.ranks if rank.bubble is not None]
+    if not bubbles or len(bubbles) < len(summary.ranks):
+        return None
+    return sum(bubble.idle_ns for bubble in bubbles) / sum(bubble.window_ns for bubble in bubbles)
 
 
 def _diagnosed_times(summary: TraceSummary) -> tuple[dict[str, int], float | None]:
-    """Nanoseconds of the window, or of its steps and the share of the window these cover."""
-    steps = [step for rank in summary.ranks for step in rank.steps]
+    """Nanoseconds of the window, or of its measured steps and the share of the window these cover."""
+    marked = [step for rank in summary.ranks for step in rank.steps]
+    steps = [step for step in marked if step.role == "measured"]
     stepped_ns = sum(step.window_ns for step in steps)
-    if summary.window.device and 0 < stepped_ns < LEAST_STEP_COVER * summary.window_ns:
+    partly = stepped_ns < LEAST_STEP_COVER * summary.window_ns or len(steps) < len(marked)
+    if summary.window.device and stepped_ns and partly:
         times = {name: sum(getattr(step, name) for step in steps) for name in SHARE_NAMES}
         return times, stepped_ns / summary.window_ns
     return {name: getattr(summary, name) for name in SHARE_NAMES}, None

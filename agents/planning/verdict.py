@@ -9,14 +9,19 @@ Waiting is reported in class compute (`BOTTLENECK_OF`), but never added to compu
 
 Where the trace has an operator table whose rows state what bounds them (XLA profiles), these rows take the place of the
 kinds of kernels (`op_verdict`). Operators that a profile does not identify never count as compute.
+
+Where shapes show the work of kernels and the chip is known, the roofline says what limits them (`traces.work.placed`).
+The other kernels are judged by their kind: matrix kernels by the rows they see, pointwise ones as limited by HBM.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
+from agents.planning.idle_causes import cause_of_waiting
 from agents.planning.op_level import OpLevel
 from agents.planning.op_verdict import Group, groups_of_rows, leading_group, row_doubts
 from agents.planning.signals import Signals
+from agents.planning.work_evidence import limits_of
 from projector.breakdown import Axis, OperatorKind
 from projector.graph.columns import DTYPE_BYTES
 from projector.specs.bottleneck import BOTTLENECK_OF, Bottleneck, Cause
@@ -122,17 +127,33 @@ def _groups(signals: Signals, matrix: MatrixLimit, experts: MatrixLimit) -> tupl
         return {"compute": 0.0, "memory": 0.0, "communication": 0.0, "waiting": 0.0}, 0.0
     if by_rows := _has_rows(signals):
         return groups_of_rows(by_rows, signals.shares.idle), 0.0
-    limited: dict[Limiter, float] = {"arithmetic": 0.0, "hbm": 0.0, "unresolved": _other(signals)}
-    for kind in MATRIX_KINDS:
-        limited[(experts if kind == "moe" else matrix).limiter] += signals.kinds.get(kind, 0.0)
-    streaming = sum(signals.kinds.get(kind, 0.0) for kind in STREAMING_KINDS)
+    limited: dict[Limiter, float] = {"arithmetic": 0.0, "hbm": 0.0, "unresolved": 0.0}
+    for kind, share in signals.kinds.items():
+        share = _other(signals) if kind == "other" else share
+        known = limits_of(signals.work, kind)
+        limited["arithmetic"] += share * known.arithmetic
+        limited["hbm"] += share * known.memory
+        limited[_limiter_by_kind(kind, matrix, experts)] += share * known.open
     groups: dict[Group, float] = {
         "compute": limited["unresolved"] + limited["arithmetic"],
-        "memory": streaming + signals.shares.exposed_copy + limited["hbm"],
+        "memory": signals.shares.exposed_copy + limited["hbm"],
         "communication": signals.shares.exposed_communication,
         "waiting": signals.shares.idle,
     }
     return groups, limited["unresolved"]
+
+
+def matrix_limits_known(signals: Signals) -> bool:
+    """Whether the roofline says what limits at least half of the time of matrix kernels, or there are none."""
+    shares = [(signals.kinds.get(kind, 0.0), limits_of(signals.work, kind).open) for kind in MATRIX_KINDS]
+    return sum(share * part for share, part in shares) <= 0.5 * sum(share for share, _ in shares)
+
+
+def _limiter_by_kind(kind: OperatorKind, matrix: MatrixLimit, experts: MatrixLimit) -> Limiter:
+    """What limits kernels whose work is not known: pointwise ones read and write, of unknown kinds nobody can say."""
+    if kind in MATRIX_KINDS:
+        return (experts if kind == "moe" else matrix).limiter
+    return "hbm" if kind in STREAMING_KINDS else "unresolved"
 
 
 def _other(signals: Signals) -> float:
@@ -194,7 +215,7 @@ def _cause(signals: Signals, groups: dict[Group, float], leader: Group) -> Cause
 
 def _communication_cause(signals: Signals) -> Cause:
     exposed = signals.shares.exposed_communication
-    if signals.skew >= exposed / 2:
+    if max(signals.skew, signals.waiting or 0.0) >= exposed / 2:
         return "imbalance"
     if signals.small_message_frac >= 0.5:
         return "latency_bound_collectives"
@@ -210,6 +231,8 @@ def _communication_cause(signals: Signals) -> Cause:
 def _waiting_cause(signals: Signals) -> Cause:
     if signals.bubble is not None and signals.bubble >= signals.shares.idle / 2:
         return "pipeline_bubble"
+    if signals.idle is not None:
+        return cause_of_waiting(signals.idle, signals.stages)
     if signals.launch_bound_frac is None:
         # a core runs whole programs that are queued ahead: nothing in its profile says that the host was late
         return "unknown" if signals.ops is not None and signals.ops.kpis is not None else "host_idle"

@@ -5,6 +5,7 @@ from planning_examples import summary_of, sure
 
 from agents.planning.analyzer import diagnose, diagnose_breakdown
 from projector.breakdown import AxisTime, KindTime, MemoryBreakdown, TimeBreakdown
+from traces.measure_types import ServingPhase
 from traces.summary_types import Implied, ModelShapes, StepShares
 
 TRAINING = Implied(phase=sure("training"))
@@ -263,7 +264,9 @@ def test_marked_steps_are_diagnosed_where_most_of_the_window_lies_between_them()
         idle_ns=1_000_000,
         unclassified_ns=0,
     )
-    marked = idle.model_copy(update={"ranks": (idle.ranks[0].model_copy(update={"steps": (step,)}),)})
+    decode = ServingPhase(phase="decode", steps=1, total_ns=20_000_000, median_ns=20_000_000, decoding_max=8)
+    ranks = (idle.ranks[0].model_copy(update={"steps": (step,)}),)
+    marked = idle.model_copy(update={"ranks": ranks, "serving_phases": (decode,)})
     assert diagnose(idle).cause == "launch_bound"
     diagnosis = diagnose(marked)
     assert (diagnosis.cause, diagnosis.window) == ("hbm_bandwidth", "the marked steps")

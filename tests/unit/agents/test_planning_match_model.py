@@ -105,3 +105,16 @@ def test_without_a_hidden_size_nothing_is_matched():
 def test_a_hidden_size_alone_is_no_evidence():
     match, _ = match_model(ModelShapes(hidden_size=2880), 8, 8, architectures())
     assert match is None
+
+
+def test_a_size_the_trace_only_hints_at_matches_nothing():
+    hinted = GPT_OSS.model_copy(update={"confidences": (("hidden_size", 0.4), ("layers", 0.4))})
+    assert match_model(hinted, 8, 8, architectures()) == (None, "the trace shows no hidden size")
+
+
+def test_experts_a_token_tell_models_apart():
+    match, _ = match_model(GPT_OSS.model_copy(update={"experts_per_token": 4}), 8, 8, architectures())
+    assert match is not None
+    assert "4 experts a token" in match.basis
+    other, _ = match_model(GPT_OSS.model_copy(update={"experts_per_token": 8}), 8, 8, architectures())
+    assert other is None

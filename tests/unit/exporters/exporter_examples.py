@@ -69,10 +69,12 @@ def training_jobs(draw):
     dp, cp = draw(st.sampled_from(POWERS)), draw(st.sampled_from([1, 1, 2, 4]))
     fsdp = draw(st.sampled_from([d for d in POWERS if dp % d == 0]))
     ep, etp = draw(_expert_degrees(model, dp * cp * tp, (1, tp)))
+    zero_stage = 3 if fsdp > 1 else draw(st.sampled_from([0, 1, 2, 3] if dp == 1 else [0, 1, 2]))
     plan = ParallelismPlan(
         dp=dp,
         fsdp=fsdp,
-        zero_stage=3 if fsdp > 1 else draw(st.sampled_from([0, 1, 2, 3] if dp == 1 else [0, 1, 2])),
+        zero_stage=zero_stage,
+        optimizer_shard=draw(st.sampled_from([0, *(d for d in POWERS if d < dp * cp and dp * cp % d == 0)])) if zero_stage == 1 else 0,
         tp=tp,
         sp=tp > 1 and draw(st.booleans()),
         pp=pp,

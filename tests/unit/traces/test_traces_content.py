@@ -1,12 +1,13 @@
 """Opening files: compression by content, limits, damage."""
 
 import gzip
+import random
 from pathlib import Path
 
 import pytest
 
 from projector.errors import CorruptTrace, EmptyTrace, InvalidDescription, TraceTooLarge
-from traces.content import Limits, open_content
+from traces.content import Content, Limits, open_content
 from traces.read import read_traces
 
 MIB = 1 << 20
@@ -55,7 +56,7 @@ def test_a_truncated_gzip_stream_is_marked(tmp_path: Path) -> None:
 def test_a_bomb_stops_while_it_is_inflated(tmp_path: Path) -> None:
     bomb = file_with(tmp_path, gzip.compress(b"\0" * (64 * MIB)))
     with pytest.raises(TraceTooLarge, match=r"compression ratio of trace.json is at least .* over the limit of 200"):
-        open_content(bomb, Limits())
+        _ = open_content(bomb, Limits()).data
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,48 @@ def test_damaged_and_empty_files(tmp_path: Path) -> None:
         open_content(file_with(tmp_path, b""), Limits())
     with pytest.raises(EmptyTrace):
         open_content(file_with(tmp_path, gzip.compress(b"")), Limits())
+
+
+def test_a_large_file_is_read_in_blocks_and_again_from_the_start(tmp_path: Path) -> None:
+    body = bytes(range(256)) * 8192
+    for path in (file_with(tmp_path, body, "plain"), file_with(tmp_path, gzip.compress(body, 1), "packed")):
+        content = open_content(path, Limits())
+        assert content.path == path
+        assert max(map(len, content.blocks())) < MIB
+        assert b"".join(content.blocks()) == b"".join(content.blocks()) == content.data == body
+        assert content.head == body[:65_536]
+
+
+def test_bytes_in_memory_are_one_block() -> None:
+    content = Content("a.json", b"[1]")
+    assert (content.path, list(content.blocks()), content.data, content.truncated) == (None, [b"[1]"], b"[1]", False)
+
+
+def test_what_stands_in_the_head_is_found_without_reading_on(tmp_path: Path) -> None:
+    broken = bytearray(gzip.compress(b'{"key": 1}' + random.Random(1).randbytes(MIB), 1))  # noqa: S311
+    broken[-6] ^= 1  # of the checksum
+    content = open_content(file_with(tmp_path, bytes(broken)), Limits())
+    assert content.mentions(b"absent", b'"key"')
+    with pytest.raises(CorruptTrace, match="damaged gzip"):
+        content.mentions(b"absent")
+
+
+@pytest.mark.parametrize("at", [1 << 18, (1 << 18) - 3, 3 << 18])
+def test_a_text_is_found_where_two_blocks_meet(tmp_path: Path, at: int) -> None:
+    body = b" " * at + b"needle" + b" " * MIB
+    for data in (body, gzip.compress(body, 1)):
+        content = open_content(file_with(tmp_path, data), Limits(max_ratio=1e9))
+        assert content.mentions(b"pin", b"needle")
+        assert not content.mentions(b"pin")
+        assert not content.mentions(b"pin")
+
+
+def test_how_a_file_ends_is_known_without_asking_for_its_data(tmp_path: Path) -> None:
+    packed = gzip.compress(bytes(range(256)) * 16384, 1)
+    whole, cut = (file_with(tmp_path, data, str(len(data))) for data in (packed + b"tail", packed[:-99]))
+    assert open_content(whole, Limits()).warnings == ("bytes after the end of the gzip stream were ignored",)
+    assert not open_content(whole, Limits()).truncated
+    assert open_content(cut, Limits()).truncated
 
 
 def test_a_path_that_is_no_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from trace_examples import document, kernel
 
-from projector.errors import CorruptTrace, EmptyTrace, UnknownTraceFormat, UnsupportedTrace
+from projector.errors import CorruptTrace, EmptyTrace, TraceWithoutTimes, UnknownTraceFormat, UnsupportedTrace
 from traces.content import Content
 from traces.read import find_reader, read_traces
 from traces.reader import all_readers
@@ -62,7 +62,7 @@ SAMPLES = {
     "jax_chrome": [JAX, b'{"traceEvents":[{"ph":"M","pid":1,"name":"process_name","args":{"name":"/host:CPU"}}]}'],
     "xplane": [XPLANE],
     "chakra": [CHAKRA, b'{\n  "workload_graph": [\n {"Id": 216}]}'],
-    "pytorch_et": [b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [{"id": 1}]}'],
+    "pytorch_et": [b'{"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [{"id": 1, "name": "add", "rf_id": 2}]}'],
     "archive": [
         zip_of("trace.json"),
         tar_of("chakra.0.et"),
@@ -70,6 +70,7 @@ SAMPLES = {
         lzma.compress(b"[]"),
         b"\x28\xb5\x2f\xfd....",
         gzip.compress(b"[]"),
+        b"7z\xbc\xaf\x27\x1c..",
     ],
 }
 
@@ -91,27 +92,36 @@ def test_readers_are_found_in_their_folder() -> None:
     assert {reader.name for reader in all_readers()} == {*SAMPLES, "nsys"}
 
 
-@pytest.mark.parametrize("name", ["archive", "chakra", "pytorch_et"])
-def test_what_is_recognised_and_not_read_says_so(tmp_path: Path, name: str) -> None:
+ZSTD = b"\x28\xb5\x2f\xfd...."
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (ZSTD, "trace is a zstd file, which"),
+        (gzip.compress(ZSTD), "a zstd file inside a gzip file"),
+        (gzip.compress(gzip.compress(b"[]")), "a gzip file inside a gzip file"),
+        (gzip.compress(zip_of("trace.json")), "a zip archive inside a gzip file"),
+    ],
+)
+def test_compressions_that_are_not_read_are_named(tmp_path: Path, data: bytes, told: str) -> None:
+    path = tmp_path / "trace"
+    path.write_bytes(data)
+    with pytest.raises(UnsupportedTrace, match=told) as refused:
+        read_traces([path])
+    assert refused.value.http_status == 415
+    assert "tar.gz" in refused.value.hint
+
+
+@pytest.mark.parametrize(("name", "told"), [("chakra", "a Chakra graph"), ("pytorch_et", "a PyTorch execution trace")])
+def test_what_says_only_what_ran_names_what_it_needs(tmp_path: Path, name: str, told: str) -> None:
     for data in SAMPLES[name]:
         path = tmp_path / "trace"
-        path.write_bytes(data if not data.startswith(b"\x1f\x8b") else gzip.compress(data))
-        with pytest.raises(UnsupportedTrace, match="which is not read yet") as refused:
-            read_traces([path])
-        assert refused.value.http_status == 415
-        assert refused.value.hint
-
-
-def test_names_of_what_is_not_read(tmp_path: Path) -> None:
-    for data, told in (
-        (CHAKRA, "execution trace .protobuf. of Chakra"),
-        (tar_of("chakra.0.et"), "tar archive of Chakra execution traces .protobuf."),
-        (SAMPLES["pytorch_et"][0], "PyTorch execution trace"),
-    ):
-        path = tmp_path / "trace"
         path.write_bytes(gzip.compress(data))
-        with pytest.raises(UnsupportedTrace, match=told):
+        with pytest.raises(TraceWithoutTimes, match=told) as refused:
             read_traces([path])
+        assert refused.value.http_status == 422
+        assert "Kineto trace" in refused.value.hint
 
 
 def test_an_nsight_export_is_told_from_any_other_database(tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 import pytest
 from trace_examples import Event, annotation, kernel, launch, memcpy, op, trace_of
 
-from traces.infer_mesh import described_axis
+from traces.infer_descriptions import described_axis
 from traces.summary import summarise
-from traces.summary_types import Implied
+from traces.summary_types import Implied, ModelShapes
 
 MI300X = {"id": 0, "totalGlobalMem": 206141652992, "numSms": 304, "computeMajor": 9, "computeMinor": 4}
 MI200_DIE = {"id": 0, "totalGlobalMem": 68702699520, "numSms": 104, "computeMajor": 9, "computeMinor": 0}
@@ -25,10 +25,10 @@ def layer(start: float, *shapes: list[int]) -> Event:
 
 def test_a_trace_that_says_nothing_implies_nothing() -> None:
     found = implied()
-    names = [name for name in Implied.model_fields if name not in ("groups", "shapes")]
+    names = [name for name in Implied.model_fields if name not in ("groups", "shapes", "unresolved")]
     assert values(found, *names) == [None] * len(names)
-    assert found.groups == ()
-    assert set(found.shapes.model_dump().values()) == {None}
+    assert (found.groups, found.unresolved) == ((), ())
+    assert found.shapes == ModelShapes()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_shapes_of_a_dense_model_that_trains_two_steps() -> None:
         ]
 
     found = implied(*once(0), *once(100))
-    assert found.shapes.model_dump(exclude_none=True) == {
+    assert found.shapes.model_dump(exclude_defaults=True, exclude={"basis", "confidences"}) == {
         "hidden_size": 2048,
         "layers": 3,
         "vocab_shard": 32000,
@@ -202,8 +202,15 @@ def test_shapes_of_a_dense_model_that_trains_two_steps() -> None:
         "head_dim": 128,
         "intermediate_shard": 5504,
         "tokens": 256,
+        "sequence_length": 64,
+        "micro_batch": 4,
     }
     assert values(found, "dtype") == ["bf16"]
+    assert dict(found.shapes.basis)["layers"] == (
+        "aten::scaled_dot_product_attention x 6 outside the backward pass in 2 passes (lookups of the token table)"
+    )
+    assert dict(found.shapes.basis)["vocab_shard"] == "aten::embedding [32000, 2048] [4, 64] x 2"
+    assert dict(found.shapes.confidences)["layers"] == 0.9
 
 
 def test_keys_repeated_to_the_number_of_heads_say_nothing_of_key_value_heads() -> None:

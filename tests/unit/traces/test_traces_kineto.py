@@ -135,7 +135,12 @@ def test_inputs_of_operators_that_tell_sizes() -> None:
     }
     trace = trace_of(op("aten::linear", 1, 2, **args), op("aten::empty", 4, 1, **args))
     assert trace.inputs == {
-        0: OpInputs(((8, 4), (2, 4), (), ()), ("c10::BFloat16", "", "TensorList", "Scalar"), ("", "", "", "64"))
+        0: OpInputs(
+            ((8, 4), (2, 4), (), ()),
+            ("c10::BFloat16", "", "TensorList", "Scalar"),
+            ("", "", "", "64"),
+            lists=((), (), ((1,), (2,)), ()),
+        )
     }
 
 
@@ -200,3 +205,40 @@ def test_ids_of_none() -> None:
     trace = trace_of(kernel("k", 1, 2, **external(0)), kernel("l", 4, 2))
     assert trace.external_id.tolist() == [ABSENT, ABSENT]
     assert trace.correlation.tolist() == [ABSENT, ABSENT]
+
+
+def test_what_joins_a_trace_with_its_execution_trace() -> None:
+    ops = [op("aten::mm", 1, 2, **{"Record function id": number}) for number in (7, 0)]
+    trace = trace_of(*ops, op("aten::add", 5, 1), kernel("k", 9, 1))
+    assert trace.record_ids is not None
+    assert trace.record_ids.tolist() == [7, ABSENT, ABSENT, ABSENT]
+    assert trace.metadata.process_id == 100
+    assert trace_of(ops[1]).record_ids is None
+
+
+def test_rows_of_several_processes_are_of_no_one_process() -> None:
+    other = {**op("aten::mm", 1, 2), "pid": 101}
+    assert trace_of(op("aten::mm", 1, 2), other).metadata.process_id is None
+
+
+def test_the_direction_of_a_copy_where_only_its_arguments_state_it() -> None:
+    trace = trace_of(memcpy(1, 2, kind="HtoD"), memcpy(4, 2), {**kernel("k", 7, 1, kind="Dispatch Kernel")})
+    assert trace.copy_kinds == {0: "HtoD"}
+
+
+def test_the_size_of_a_copy_that_only_its_launch_states() -> None:
+    trace = trace_of({**launch(3, 1, bytes=64), "name": "hipMemcpyAsync"}, memcpy(4, 2, correlation=3, kind="DtoD"))
+    assert trace.size_bytes.tolist() == [64, ABSENT]
+
+
+def test_work_that_the_profiler_stated() -> None:
+    trace = trace_of(op("aten::mm", 1, 2, flops=4096), op("aten::mm", 4, 2), op("aten::mm", 7, 2, flops="many"))
+    assert trace.stated_flop == {0: 4096}
+
+
+def test_threads_and_names_are_numbered_by_what_they_are_not_by_the_order_of_the_file() -> None:
+    events = (op("b", 5, 1, thread=9), op("a", 1, 1, thread=4), op("b", 9, 1, thread=4))
+    for ordered in (events, events[::-1]):
+        trace = trace_of(*ordered)
+        assert (trace.names, trace.name_id.tolist()) == (("a", "b"), [0, 1, 1])
+        assert trace.thread.tolist() == [0, 1, 0]

@@ -5,14 +5,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from trace_examples import Event, document, kernel, op, trace_of, traces_of_text
 
 from projector.errors import CorruptTrace, TraceTooLarge
-from traces.content import Content, Limits
+from traces.content import Limits
 from traces.read import read_traces
-from traces.readers import kineto
 from traces.trace import Category, Trace
 
 GOOD = json.dumps(kernel("good", 1_000, 10))
@@ -276,25 +274,6 @@ def test_nesting_beyond_what_a_parser_survives() -> None:
 def test_brackets_in_names_are_no_nesting() -> None:
     trace = read(events(named("{lambda()}" * 100 + "[" * 100)))
     assert len(trace) == 1
-
-
-# --- both ways agree --------------------------------------------------------------------------------------------------
-
-
-def same(left: Trace, right: Trace) -> bool:
-    columns = [name for name in Trace.__slots__ if isinstance(getattr(left, name), np.ndarray)]
-    others = [name for name in Trace.__slots__ if name not in columns]
-    return all(np.array_equal(getattr(left, name), getattr(right, name)) for name in columns) and all(
-        getattr(left, name) == getattr(right, name) for name in others
-    )
-
-
-@pytest.mark.parametrize("name", ["b200_vllm_eager.json.gz", "a100_ddp_resnet.json.gz"])
-def test_the_careful_way_gives_the_same_trace(name: str) -> None:
-    path = Path(__file__).parents[2] / "data" / "traces" / name
-    content = Content(name, gzip.decompress(path.read_bytes()))
-    (fast,), (careful,) = kineto.read(content, Limits()), kineto.read(content, Limits(), careful=True)
-    assert same(fast, careful)
 
 
 def test_markup_and_instructions_in_a_name_stay_text() -> None:
