@@ -36,7 +36,9 @@ def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route])
     }
     if collective.kind == "all_to_all":
         return np.where(route.size > 1, _all_to_all_s(payload, route, collective.copies), 0.0)
-    return np.where(route.size > 1, formulas[collective.kind](payload, route), 0.0)
+    parts = collective.messages
+    one_s = formulas[collective.kind](payload / parts, route) + collective.message_s
+    return np.where(route.size > 1, parts * one_s, 0.0)
 
 
 def _transfer_s(payload: Column, route: Route) -> Column:
@@ -47,7 +49,9 @@ def _transfer_s(payload: Column, route: Route) -> Column:
 
 
 def _ring_latency_s(route: Route) -> Column:
-    return route.inner_hops * route.inner_hop_s + (route.outer - 1) * route.outer_hop_s
+    """A ring through switched domains passes every rank: g - o steps inside, o - 1 across, as NCCL counts them."""
+    inside = route.outer * route.inner_hops if route.direct else route.inner_hops
+    return inside * route.inner_hop_s + (route.outer - 1) * route.outer_hop_s
 
 
 def _gather_s(payload: Column, route: Route) -> Column:

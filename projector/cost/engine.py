@@ -88,6 +88,7 @@ class Engine:
             param_gather=off,
             tp=self.batch.overlap_tp.astype(bool),
             interleaved=off,
+            tp_gradients=False,
             expert=SERVING.expert_overlap,
             contention_frac=CONTENTION_FRAC[self.kind],
         )

@@ -1,15 +1,17 @@
 """Overlap: which communication of a micro-batch and of a step nothing hides. Explicit, axis by axis, in this order:
 
-    tp     backward: hidden behind weight gradients, half of the backward GEMMs (Megatron-LM's default); all else is
-           exposed, save with overlap_tp, which hides it behind GEMMs except a first chunk of one in TP_CHUNKS
+    tp     backward: hidden behind weight gradients, half of the backward GEMMs (Megatron-LM's default; not in every
+           stack: Software.async_tp_gradients); all else is exposed, save with overlap_tp, which hides it behind GEMMs
+           except a first chunk of one in TP_CHUNKS
     cp     hidden behind the attention of the same pass
     fsdp   gathers hidden behind forward and backward compute with overlap_param_gather, gradient scatters behind
            backward compute with overlap_grad_reduce
     ep     exposed: dispatch and combine stand between dependent operators; with Software.expert_overlap two
            micro-batches alternate and compute hides it (DeepSeek-V3, arXiv:2412.19437, section 3.2)
     pp     sends exposed under 1F1B, hidden in an interleaved schedule
-    dp     once a step: reductions behind the backward pass of the last micro-batch, gathers of updated weights behind
-           the forward pass of the first, by the same switches
+    dp     once a step: reductions behind the backward pass of the last micro-batch (of the last group of micro-batches
+           in an interleaved schedule), gathers of updated weights behind the forward pass of the first, by the same
+           switches
 
 Compute hides one communication only, and only HIDING_FRAC of it hides any: the first and last layer have no neighbour.
 What is hidden is not free: communication kernels take cores and memory bandwidth from the compute beside them, which
@@ -46,6 +48,7 @@ class Switches:
     param_gather: Switch
     tp: Switch
     interleaved: Switch
+    tp_gradients: bool
     expert: bool
     contention_frac: float
 
@@ -96,14 +99,29 @@ def micro_batch_communication(times: StageTimes, switches: Switches) -> MicroBat
     return MicroBatchCommunication({"tp": tensor, "ep": experts, "cp": context, "fsdp": sharded, "pp": sends}, cover)
 
 
-def step_communication(times: StageTimes, switches: Switches, cover: Cover) -> AxisTimes:
-    """Data-parallel communication of one step on a stage; `cover` is what a micro-batch left."""
+def step_communication(times: StageTimes, switches: Switches, cover: Cover, neighbours: Column) -> AxisTimes:
+    """Data-parallel communication of one step on a stage; `cover` is what a micro-batch left.
+
+    neighbours: micro-batches whose compute stands beside it, `sync_neighbours`.
+    """
+    cover = Cover(cover.ahead_s * neighbours, cover.back_s * neighbours)
     reduce_s = times.wire("sync", axis="dp", kinds=("all_reduce", "reduce_scatter"))
     gather_s = times.wire("sync", axis="dp", kinds=("all_gather",))
     hidden_s = _hidden(reduce_s, cover.back_s, switches.grad_reduce) + _hidden(
         gather_s, cover.ahead_s, switches.param_gather
     )
     return AxisTimes.of(reduce_s + gather_s, hidden_s, switches.contention_frac)
+
+
+def sync_neighbours(pp: Column, virtual_stages: Column, micro_batches: Column) -> Column:
+    """Micro-batches whose compute can hide the exchange of gradients or of updated weights.
+
+    Plain schedules: the last (first) one alone, layer by layer. Interleaved ones pass groups of p micro-batches through
+    a device's v chunks, so the last group is done with the first chunk before p (v - 1) / v micro-batches' worth of
+    backward passes of the others, and the first group's forward passes mirror that.
+    """
+    found: Column = np.clip(pp * (virtual_stages - 1) / virtual_stages, 1.0, micro_batches)
+    return found
 
 
 def _hidden(communication_s: Column, cover_s: Column, on: Switch | bool = True) -> Column:
@@ -116,7 +134,7 @@ def _tensor(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTi
     again_s, back_s = times.wire("recompute", axis="tp"), times.wire("backward", axis="tp")
     gemm_back_s = HIDING_FRAC * times.compute("recompute", "backward", kind="gemm")
     gradients_s = HIDING_FRAC * times.compute("backward", kind="gemm") / 2
-    by_gradients_s = _hidden(back_s, np.minimum(gradients_s, cover.back_s))
+    by_gradients_s = _hidden(back_s, np.minimum(gradients_s, cover.back_s), switches.tp_gradients)
     chunked = 1 - 1 / TP_CHUNKS
     hidden_ahead_s = _hidden(
         ahead_s * chunked,

@@ -5,15 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from projector.cost.device import Device
-from projector.graph.columns import Column, lookup
+from projector.graph.columns import DTYPE_BYTES, Column, lookup
 from projector.graph.operator import Operator
 from projector.specs.plan_batch import Column as AnyColumn
-
-# Arithmetic rate inside a whole step over that of the same kernel alone. Calibrated efficiencies of GPUs come from
-# isolated kernels at full clocks; under a sustained load power limits lower the clock, and kernels start and end on a
-# part-filled chip. One figure for all GPUs, chosen on published training runs (0.7 to 1 were compared). Efficiencies of
-# TPU and Trainium files stand for operators inside a step already: they were set from whole published steps.
-SUSTAINED_FRAC = {"gpu": 0.75, "tpu": 1.0, "trainium": 1.0}
+from projector.specs.software import CURRENT, Software
 
 
 @dataclass(frozen=True)
@@ -26,44 +21,50 @@ class Rates:
     bytes_per_s: float
     ramp_s: float
     kernel_floor_s: float
+    kernel_gap_s: float
     kernel_launch_s: float
 
     @classmethod
-    def of(cls, device: Device, compute_dtype: AnyColumn, host_factor: float = 1.0) -> "Rates":
-        """Peaks times calibrated efficiencies, one entry a plan; host_factor multiplies the launch time."""
+    def of(cls, device: Device, compute_dtype: AnyColumn, software: Software = CURRENT) -> "Rates":
+        """Peaks times calibrated efficiencies, one entry a plan, for the kernels of this software."""
         calibration = device.hardware.calibration
-        sustained = SUSTAINED_FRAC[device.hardware.kind]
+        sustained = calibration.sustained_frac
         gemm_frac, attention_frac = (
             sustained * frac for frac in (calibration.gemm_efficiency_frac, calibration.attention_efficiency_frac)
         )
+        narrow = np.where(lookup(compute_dtype, DTYPE_BYTES) < 2.0, calibration.narrow_gemm_frac, 1.0)
+        kernels = calibration.flash2_frac if software.attention_kernels == "flash2" else 1.0
         wide = lookup(compute_dtype, device.wide_peaks())
         return cls(
-            linear_flop_per_s=lookup(compute_dtype, device.linear_peaks()) * gemm_frac,
+            linear_flop_per_s=lookup(compute_dtype, device.linear_peaks()) * gemm_frac * narrow,
             wide_flop_per_s=wide * gemm_frac,
-            attention_flop_per_s=wide * attention_frac,
+            attention_flop_per_s=wide * attention_frac * kernels,
             bytes_per_s=device.hbm_bytes_per_s * calibration.hbm_efficiency_frac,
             ramp_s=device.ramp_s,
             kernel_floor_s=calibration.kernel_floor_s,
-            kernel_launch_s=calibration.kernel_launch_s * host_factor,
+            kernel_gap_s=calibration.kernel_floor_s * (software.host_factor - 1.0),
+            kernel_launch_s=calibration.kernel_launch_s * software.host_factor,
         )
 
 
 def operator_time_s(operator: Operator, rates: Rates) -> Column:
     """Seconds of one execution on the device, shape [n].
 
-        t = max(FLOP / (peak e) + ramp, bytes / (bandwidth e), kernels * floor)
+        t = max(FLOP / (peak e) + ramp, bytes / (bandwidth e), kernels * floor) + kernels * (split - 1) * floor
 
     peak is that of the operator's dtype, e the calibrated efficiency of large operators. The ramp makes the
     efficiency a saturating curve over size, e FLOP / (FLOP + half size), as measured GEMM sweeps show; at an equal
     FLOP rate a narrower dtype keeps the ramp, which is why fp8 gains less than its peak on small GEMMs.
+    split: kernels a stack runs where a fused one would do (Software.host_factor); each pays its floor beside the work.
     Left out: shape effects at equal FLOP (tile and wave quantisation), clocks that fall under load, L2 reuse.
     """
     memory_s = operator.moved_bytes / rates.bytes_per_s
     floor_s = operator.kernels * rates.kernel_floor_s
+    gap_s = operator.kernels * rates.kernel_gap_s
     if operator.math == "none":
-        return np.maximum(memory_s, floor_s)
+        return np.maximum(memory_s, floor_s) + gap_s
     if operator.kind == "attention":
         rate = rates.attention_flop_per_s
     else:
         rate = rates.linear_flop_per_s if operator.math == "linear" else rates.wide_flop_per_s
-    return np.maximum(np.maximum(operator.flop / rate + rates.ramp_s, memory_s), floor_s)
+    return np.maximum(np.maximum(operator.slowdown * operator.flop / rate + rates.ramp_s, memory_s), floor_s) + gap_s

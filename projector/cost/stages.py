@@ -22,6 +22,11 @@ class Stage:
         """Layers on the stage."""
         return self.places["layer"]
 
+    def only(self, kept: frozenset[Place]) -> "Stage":
+        """The stage with these places alone."""
+        places = {place: times if place in kept else 0.0 * times for place, times in self.places.items()}
+        return Stage(places, self.in_flight)
+
     def where(self, other_holds: Switch, other: "Stage") -> "Stage":
         """For each plan the other stage where `other_holds`, this one elsewhere."""
         places = {place: np.where(other_holds, other.places[place], mine) for place, mine in self.places.items()}

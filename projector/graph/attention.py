@@ -9,6 +9,12 @@ from projector.graph.pointwise import norm, residual
 from projector.graph.projections import latent_projections, qkv_projection
 from projector.graph.scope import AttentionWork, Scope
 
+# Fused kernels that add a bias to every score take so many times as long.
+ALIBI_SLOWDOWN = 1.5
+# Tensor cores take rows of whole 16 bytes: 8 elements of 16 bit. Batched products over heads of another width run
+# without them; fused kernels pad instead.
+ALIGNED_HEAD, UNALIGNED_SLOWDOWN = 8, 8.0
+
 
 def attention_block(scope: Scope) -> Iterator[Operator]:
     """Forward operators of one attention block.
@@ -58,7 +64,7 @@ def _rotary(scope: Scope) -> Iterator[Operator]:
         run="forward",
         count=scope.one,
         flop=scope.zero,
-        moved_bytes=2 * scope.tokens * width * scope.act_bytes,
+        moved_bytes=2 * scope.tokens * width * scope.act_bytes * scope.software.pointwise_passes,
     )
 
 
@@ -82,7 +88,7 @@ def _core_of(scope: Scope, work: AttentionWork, name: str, place: Place, pairs: 
     with its mask, read 2; they keep 5 bytes a score (2 without dropout).
     A ring of cp ranks runs cp kernels, each on a cp-th of the keys, and each reads the queries and writes the output
     (Liu et al. 2023, arXiv:2310.01889); its count says so, and every kernel pays the ramp and the floor.
-    Left out: the imbalance of ring attention (zig-zag splits are assumed under cp), ALiBi's slower kernels.
+    Left out: the imbalance of ring attention (zig-zag splits are assumed under cp).
     """
     score_width, value_width, key_bytes = _widths(scope, work)
     stored = work.queries * (score_width + value_width) * scope.act_bytes + keys / work.rounds * key_bytes
@@ -107,10 +113,18 @@ def _core_of(scope: Scope, work: AttentionWork, name: str, place: Place, pairs: 
         moved_bytes=moved,
         math="wide",
         kernels=6.0 if unfused else 1.0,
+        slowdown=_slowdown(scope),
         saved_bytes=saved / work.rounds,
         kept_bytes=kept / work.rounds,
         rerun=unfused,
     )
+
+
+def _slowdown(scope: Scope) -> float:
+    model, software = scope.model, scope.software
+    if software.attention == "unfused":
+        return UNALIGNED_SLOWDOWN if model.head_dim % ALIGNED_HEAD else 1.0
+    return ALIBI_SLOWDOWN if model.positions == "alibi" or software.attention_bias else 1.0
 
 
 def _widths(scope: Scope, work: AttentionWork) -> tuple[Column, Column, Column]:

@@ -36,10 +36,13 @@ def backward(operators: Iterable[Operator], scope: Scope) -> Iterator[Operator]:
             yield replace(_in_pass(operator, "backward"), moved_bytes=POINTWISE_BACKWARD * operator.moved_bytes)
 
 
-def recompute(operators: Iterable[Operator], mode: Column) -> Iterator[Operator]:
-    """Forward operators that run again: all of a layer with mode 2 (full), those marked `rerun` with 1 (selective)."""
+def recompute(operators: Iterable[Operator], mode: Column, *, stops_early: bool = False) -> Iterator[Operator]:
+    """Forward operators that run again: all of a layer with mode 2 (full), those marked `rerun` with 1 (selective).
+
+    stops_early: not those that end the layer, whose results only the next layer reads.
+    """
     for operator in operators:
-        if operator.place not in WHOLE_LAYER_PLACES:
+        if operator.place not in WHOLE_LAYER_PLACES or (stops_early and operator.ends_layer):
             continue
         again = mode >= 1 if operator.rerun else mode >= 2
         if again.any():

@@ -33,7 +33,8 @@ class Degrees:
 
     shard           devices one copy of the dense weights is shared out over besides tp and pp: fsdp * cp when fsdp > 1,
                     because FSDP, MaxText and Megatron all shard over the context group too
-    state           devices the optimizer state is shared out over: `shard`, or dp * cp with zero_stage 1 or 2
+    state           devices the optimizer state is shared out over: `shard`, or with zero_stage 1 or 2 optimizer_shard,
+                    dp * cp where that is left open
     expert_shard, expert_state   the same for expert weights, which ep * etp has shared out already
     """
 
@@ -59,7 +60,8 @@ class Degrees:
             for field in ("dp", "fsdp", "tp", "pp", "cp", "ep", "etp", "zero_stage")
         )
         expert_data = dp * cp * tp / (ep * etp)
-        sharded = fsdp > 1
+        sharded, chosen = fsdp > 1, batch.optimizer_shard.astype(np.float64)
+        state = np.where(chosen > 0, chosen, dp * cp)
         shard = np.where(sharded, fsdp * cp, 1.0)
         expert_shard = np.where(sharded, largest_divisor_at_most(expert_data, fsdp * cp * tp / (ep * etp)), 1.0)
         return cls(
@@ -72,10 +74,12 @@ class Degrees:
             etp=etp,
             zero_stage=zero,
             shard=shard,
-            state=np.where(sharded, shard, np.where(zero >= 1, dp * cp, 1.0)),
+            state=np.where(sharded, shard, np.where(zero >= 1, state, 1.0)),
             expert_data=expert_data,
             expert_shard=expert_shard,
-            expert_state=np.where(sharded, expert_shard, np.where(zero >= 1, expert_data, 1.0)),
+            expert_state=np.where(
+                sharded, expert_shard, np.where(zero >= 1, largest_divisor_at_most(expert_data, state), 1.0)
+            ),
         )
 
     @property
@@ -88,7 +92,8 @@ def groups(degrees: Degrees) -> dict[GroupName, Group]:
     """Every process group of the plans.
 
     shard holds one copy of the weights, replica joins equal shards of different copies, data is all ranks that hold
-    the same weights when nothing is sharded (dp * cp).
+    the same weights when nothing is sharded (dp * cp). state shares one copy of the optimizer state of weights that are
+    whole, state_replica joins the equal parts of different copies.
     """
     d, one = degrees, np.ones_like(degrees.tp)
     experts = d.ep * d.etp
@@ -100,6 +105,12 @@ def groups(degrees: Degrees) -> dict[GroupName, Group]:
         "shard": Group(d.tp, d.shard),
         "replica": Group(d.tp * d.shard, d.dp * d.cp / d.shard),
         "data": Group(d.tp, d.dp * d.cp),
+        "state": Group(d.tp, np.where(d.shard > 1, 1.0, d.state)),
+        "state_replica": Group(d.tp * d.state, np.where(d.shard > 1, 1.0, d.dp * d.cp / d.state)),
+        "expert_state": Group(experts, np.where(d.expert_shard > 1, 1.0, d.expert_state)),
+        "expert_state_replica": Group(
+            experts * d.expert_state, np.where(d.expert_shard > 1, 1.0, d.expert_data / d.expert_state)
+        ),
         "expert_shard": Group(experts, d.expert_shard),
         "expert_replica": Group(experts * d.expert_shard, d.expert_data / d.expert_shard),
         "pp": Group(d.dp * d.cp * d.tp, d.pp),

@@ -32,9 +32,14 @@ def dense_mlp(scope: Scope) -> Iterator[Operator]:
     if not shared:
         yield from tensor_parallel_entry(scope, "mlp_gather", "dense_layer")
     kept = scope.zero if shared else scope.edge_tokens
-    yield from mlp_gemms(scope, "mlp", "dense_layer", scope.model.intermediate_size / scope.tp, kept)
-    yield from tensor_parallel_exit(scope, "mlp_reduce", "dense_layer")
-    yield from mlp_end(scope, "mlp", "dense_layer")
+    # the second norm of models that have one reads what the block computed, a residual only passes it on
+    last = not scope.model.post_norms
+    for operator in mlp_gemms(scope, "mlp", "dense_layer", scope.model.intermediate_size / scope.tp, kept):
+        yield replace(operator, ends_layer=last and operator.name == "mlp_down")
+    for operator in tensor_parallel_exit(scope, "mlp_reduce", "dense_layer"):
+        yield replace(operator, ends_layer=last)
+    for operator in mlp_end(scope, "mlp", "dense_layer"):
+        yield replace(operator, ends_layer=operator.name == "mlp_residual")
 
 
 def mlp_gemms(scope: Scope, name: str, place: Place, width: Column, input_tokens_kept: Column) -> Iterator[Operator]:

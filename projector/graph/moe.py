@@ -1,7 +1,7 @@
 """The mixture-of-experts part of a layer: router, dispatch, experts, combine."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,7 +94,7 @@ def _permute(scope: Scope, route: Routing, name: str) -> Operator:
         run="forward",
         count=scope.one,
         flop=scope.zero,
-        moved_bytes=2 * copies,
+        moved_bytes=2 * copies * scope.software.expert_passes,
         kernels=2.0,
     )
 
@@ -137,9 +137,11 @@ def _experts(scope: Scope, route: Routing) -> Iterator[Operator]:
     width = scope.model.moe_intermediate_size / scope.etp
     hidden = scope.one * scope.model.hidden_size
     up_widths = 2 if scope.model.gated_mlp else 1
+    passes = scope.software.expert_passes / scope.software.pointwise_passes
     yield from quantise(scope, "expert_up_cast", "moe_layer", route.rows * hidden)
     yield _grouped_gemm(scope, route, "expert_up", hidden, up_widths * width)
-    yield activation(scope, "expert_activation", "moe_layer", route.rows * width)
+    between = activation(scope, "expert_activation", "moe_layer", route.rows * width)
+    yield replace(between, moved_bytes=between.moved_bytes * passes)
     yield from quantise(scope, "expert_down_cast", "moe_layer", route.rows * width)
     yield _grouped_gemm(scope, route, "expert_down", width, hidden)
 

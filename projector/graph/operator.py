@@ -30,7 +30,22 @@ Pass = Literal["forward", "recompute", "backward", "sync", "update"]
 CollectiveKind = Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"]
 
 # The process group a collective runs over (`projector.graph.groups` says which ranks that is).
-GroupName = Literal["tp", "cp", "etp", "ep", "shard", "replica", "data", "expert_shard", "expert_replica", "pp"]
+GroupName = Literal[
+    "tp",
+    "cp",
+    "etp",
+    "ep",
+    "shard",
+    "replica",
+    "data",
+    "state",
+    "state_replica",
+    "expert_shard",
+    "expert_replica",
+    "expert_state",
+    "expert_state_replica",
+    "pp",
+]
 
 # Which peak a FLOP runs at: the plan's compute dtype, or the 16-bit dtype attention and the head stay in.
 Math = Literal["linear", "wide", "none"]
@@ -43,6 +58,8 @@ class Collective:
     payload_bytes: all_reduce and reduce_scatter: the whole buffer of a rank; all_gather: the gathered result;
     all_to_all: what a rank sends in all, its own share included; send: the message.
     copies: how often each piece of an all_to_all payload is in it, where one copy a domain is enough.
+    messages: parts the payload travels in, one after the other; each pays the latency
+    message_s: host time each of them pays on top.
     """
 
     kind: CollectiveKind
@@ -50,6 +67,8 @@ class Collective:
     axis: Axis
     payload_bytes: Column
     copies: float = 1.0
+    messages: Column | float = 1.0
+    message_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -64,6 +83,8 @@ class Operator:
     saved_bytes           activations an execution keeps for the backward pass with recompute "none"
     kept_bytes            the same with recompute "selective"
     rerun                 whether "selective" runs it again in the backward pass
+    slowdown              its arithmetic takes so many times as long as that of the usual kernel of its kind
+    ends_layer            whether only the next layer reads its result: a recompute that stops early leaves it out
     """
 
     name: str
@@ -80,4 +101,6 @@ class Operator:
     saved_bytes: Column | None = None
     kept_bytes: Column | None = None
     rerun: bool = False
+    ends_layer: bool = False
+    slowdown: float = 1.0
     collective: Collective | None = None

@@ -6,17 +6,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from projector.graph.backward import WHOLE_LAYER_PLACES
 from projector.graph.columns import Column, Switch, switched
 from projector.graph.gemm import communication
 from projector.graph.groups import Degrees
 from projector.graph.operator import Collective, CollectiveKind, GroupName, Operator, Pass, Place
 from projector.graph.scope import Scope
 
-# Bytes a weight and a gradient travel with. FSDP and MaxText gather and reduce in 16 bit; Megatron's data-parallel
-# buffers reduce in fp32 by default.
+# Bytes a weight and a gradient travel with under FSDP and MaxText, which gather and reduce in 16 bit.
 WEIGHT_WIRE_BYTES = 2.0
 SHARDED_GRADIENT_WIRE_BYTES = 2.0
-REPLICATED_GRADIENT_WIRE_BYTES = 4.0
+
+# Weights a data-parallel message carries: Megatron-Core's bucket, the larger of 40 million and a million a rank, so
+# that more ranks do not mean smaller pieces.
+BUCKET_PARAMETERS, BUCKET_PARAMETERS_A_RANK = 4.0e7, 1.0e6
+
+# Host time of one broadcast of a rank's updated weights, flattening and scattering included: the slope of InternEvo's
+# step time over the size of its ZeRO-1 group (16 rows, 16 to 1,024 ranks: 2.6 to 6.5 ms a rank).
+BROADCAST_S = 2.5e-3
 
 # Mixed-precision Adam reads gradient (4), master weight and two moments (12), writes the three (12) and the 16-bit
 # weight (2).
@@ -40,6 +47,7 @@ class Holding:
     weights     before any data rank shares them out
     shards      devices a copy is sharded over (1: whole), copies: how many such copies data parallelism keeps
     state       devices the optimizer state is shared out over
+    share       these weights over all that a stage holds
     """
 
     place: Place
@@ -48,15 +56,16 @@ class Holding:
     shards: Column
     copies: Column
     state: Column
+    share: Column
 
     @classmethod
-    def of(cls, place: Place, expert: bool, weights: Column, degrees: Degrees) -> "Holding":
+    def of(cls, place: Place, expert: bool, weights: Column, degrees: Degrees, whole: Column) -> "Holding":
         """Dense weights over the data and context ranks, expert weights over what ep * etp leaves of them."""
         if expert:
             shards, state, ranks = degrees.expert_shard, degrees.expert_state, degrees.expert_data
         else:
             shards, state, ranks = degrees.shard, degrees.state, degrees.dp * degrees.cp
-        return cls(place, expert, weights, shards, ranks / shards, state)
+        return cls(place, expert, weights, shards, ranks / shards, state, weights / np.maximum(whole, 1.0))
 
     def named(self, name: str) -> str:
         """Name of an operator on these weights."""
@@ -68,21 +77,35 @@ def data_parallel(forward: Iterable[Operator], scope: Scope, degrees: Degrees) -
 
     fsdp > 1: gather before forward and before backward and reduce-scatter after it, in every micro-batch; shards of
     different replicas are reduced once a step. Otherwise once a step: all-reduce, or with zero_stage >= 1
-    reduce-scatter of gradients and all-gather of updated weights.
-    Left out: ZeRO-2's reduction in every micro-batch, shards kept gathered for the backward pass, buckets over layers.
+    reduce-scatter of gradients and all-gather of updated weights, in buckets that span layers; with an optimizer_shard
+    smaller than the data group the scattered parts are then summed over its copies.
+    Left out: ZeRO-2's reduction in every micro-batch, shards kept gathered for the backward pass.
     """
-    for (place, expert), weights in owned_parameters(forward, scope.zero).items():
-        holding = Holding.of(place, expert, weights, degrees)
+    owned = owned_parameters(forward, scope.zero)
+    whole = sum((weights * _passages(scope, place) for (place, _), weights in owned.items()), start=scope.zero)
+    for (place, expert), weights in owned.items():
+        holding = Holding.of(place, expert, weights, degrees, whole)
         yield from _sharded(scope, holding)
         yield from _replicated(scope, holding, degrees)
         yield _update(scope, holding)
+
+
+def _passages(scope: Scope, place: Place) -> Column:
+    """How often a stage passes a place, roughly: layers over stages, the ends once."""
+    return scope.model.layers / scope.pp if place in WHOLE_LAYER_PLACES else scope.one
+
+
+def _weight_wire_bytes(scope: Scope) -> Column:
+    if scope.software.narrow_weight_gather:
+        return np.minimum(WEIGHT_WIRE_BYTES, scope.linear_bytes)
+    return WEIGHT_WIRE_BYTES * scope.one
 
 
 def _sharded(scope: Scope, holding: Holding) -> Iterator[Operator]:
     """FSDP traffic of one micro-batch."""
     group: GroupName = "expert_shard" if holding.expert else "shard"
     on = switched(holding.shards > 1)
-    gathered, gradients = holding.weights * WEIGHT_WIRE_BYTES, holding.weights * SHARDED_GRADIENT_WIRE_BYTES
+    gathered, gradients = holding.weights * _weight_wire_bytes(scope), holding.weights * SHARDED_GRADIENT_WIRE_BYTES
     exchanges: tuple[tuple[str, Pass, CollectiveKind, Column], ...] = (
         ("gather", "forward", "all_gather", gathered),
         ("gather_again", "backward", "all_gather", gathered),
@@ -96,16 +119,25 @@ def _sharded(scope: Scope, holding: Holding) -> Iterator[Operator]:
 def _replicated(scope: Scope, holding: Holding, degrees: Degrees) -> Iterator[Operator]:
     """Traffic between copies of the weights, once a step."""
     group: GroupName = "expert_replica" if holding.expert else "replica"
+    state: GroupName = "expert_state" if holding.expert else "state"
+    beyond: GroupName = "expert_state_replica" if holding.expert else "state_replica"
     several, split = holding.copies > 1, (degrees.zero_stage >= 1) & (holding.shards == 1)
-    wire = np.where(degrees.fsdp > 1, SHARDED_GRADIENT_WIRE_BYTES, REPLICATED_GRADIENT_WIRE_BYTES)
-    gradients, updated = holding.weights / holding.shards * wire, holding.weights * WEIGHT_WIRE_BYTES
-    exchanges: tuple[tuple[str, CollectiveKind, Column, Switch], ...] = (
-        ("gradient_reduce", "all_reduce", gradients, several & ~split),
-        ("gradient_split", "reduce_scatter", gradients, several & split),
-        ("weight_gather", "all_gather", updated, several & split),
+    wire = np.where(degrees.fsdp > 1, SHARDED_GRADIENT_WIRE_BYTES, scope.software.gradient_wire_bytes)
+    gradients, updated = holding.weights / holding.shards * wire, holding.weights * _weight_wire_bytes(scope)
+    partial = split & (holding.state < holding.copies)
+    bucket = np.maximum(BUCKET_PARAMETERS, BUCKET_PARAMETERS_A_RANK * holding.copies)
+    buckets = np.maximum(holding.weights / holding.shards / bucket, holding.share)
+    one_by_one = scope.software.zero_update == "broadcast"
+    parts = holding.state * holding.share if one_by_one else buckets
+    exchanges: tuple[tuple[str, CollectiveKind, GroupName, Column, Switch, Column], ...] = (
+        ("gradient_reduce", "all_reduce", group, gradients, several & ~split, buckets),
+        ("gradient_split", "reduce_scatter", state, gradients, several & split, buckets),
+        ("gradient_join", "all_reduce", beyond, gradients / holding.state, several & partial, buckets),
+        ("weight_gather", "all_gather", state, updated, several & split, parts),
     )
-    for name, kind, payload, on in exchanges:
-        collective = Collective(kind, group, "dp", payload)
+    for name, kind, over, payload, on, messages in exchanges:
+        message_s = BROADCAST_S if one_by_one and name == "weight_gather" else 0.0
+        collective = Collective(kind, over, "dp", payload, messages=messages, message_s=message_s)
         yield communication(scope, holding.named(name), holding.place, collective, switched(on), run="sync")
 
 

@@ -44,7 +44,7 @@ def training_graph(
     ahead = tuple(forward(scope, training=True))
     operators = (
         *ahead,
-        *recompute(ahead, mode),
+        *recompute(ahead, mode, stops_early=software.recompute_stops_early),
         *backward(ahead, scope),
         *context_parallel(scope, degrees.cp),
         *data_parallel(ahead, scope, degrees),

@@ -60,6 +60,15 @@ class Calibration(Record):
 
     gemm_efficiency_frac: float = Field(gt=0, le=1, description="large bf16 GEMM over peak")
     attention_efficiency_frac: float = Field(gt=0, le=1)
+    sustained_frac: float = Field(
+        1.0, gt=0, le=1, description="arithmetic rate inside a whole step over that of the same kernel alone"
+    )
+    narrow_gemm_frac: float = Field(
+        1.0, gt=0, le=1, description="efficiency of GEMMs of 8 bit and less over that of 16-bit ones, each of its peak"
+    )
+    flash2_frac: float = Field(
+        1.0, gt=0, le=1, description="rate of FlashAttention-2 kernels over attention_efficiency_frac"
+    )
     hbm_efficiency_frac: float = Field(gt=0, le=1)
     link_efficiency_frac: float = Field(gt=0, le=1)
     gemm_half_size_flop: float = Field(gt=0, description="a GEMM of this size reaches half of its efficiency")
@@ -88,6 +97,9 @@ class HardwareProfile(Record):
     chips_per_node: int = Field(ge=1)
     peak_flop_per_s: dict[Dtype, Figure] = Field(description="dense peak a dtype; a dtype left out is not offered")
     hbm_bytes: Figure
+    reported_hbm_bytes: Figure | None = Field(
+        None, description="memory the runtime counts on the chip: datasheets call 2^30 bytes a GB"
+    )
     hbm_bytes_per_s: Figure
     intra: Fabric
     inter: ScaleOut
@@ -105,6 +117,8 @@ class HardwareProfile(Record):
             f"peak_flop_per_s.{dtype}": peak for dtype, peak in self.peak_flop_per_s.items()
         }
         found["hbm_bytes"] = self.hbm_bytes
+        if self.reported_hbm_bytes is not None:
+            found["reported_hbm_bytes"] = self.reported_hbm_bytes
         found["hbm_bytes_per_s"] = self.hbm_bytes_per_s
         found["intra.bytes_per_s_one_way"] = self.intra.bytes_per_s_one_way
         if self.intra.bridge_bytes_per_s_one_way is not None:

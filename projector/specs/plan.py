@@ -37,6 +37,8 @@ class ParallelismPlan(Record):
     pp, vp     pipeline stages; virtual stages a device
     cp         context parallelism (ring attention)
     ep, etp    expert parallelism and tensor parallelism inside an expert; ep * etp divides dp * cp * tp
+    optimizer_shard   devices of dp * cp that share one copy of the optimizer state with zero_stage 1 or 2 and fsdp 1;
+               0: all of them
     micro_batch   sequences a data-parallel rank pushes through at once
     grad_accum    micro-batches a step
     """
@@ -45,6 +47,7 @@ class ParallelismPlan(Record):
     dp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     fsdp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     zero_stage: Literal[0, 1, 2, 3] = 0
+    optimizer_shard: int = Field(0, ge=0, le=MOST_DEVICES)
     tp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     sp: bool = False
     pp: Degree = Field(1, ge=1, le=MOST_DEVICES)
@@ -80,6 +83,8 @@ class ParallelismPlan(Record):
             raise ValueError(
                 f"ep * etp = {self.ep * self.etp} does not divide dp * cp * tp = {self.dp * self.cp * self.tp}"
             )
+        if self.optimizer_shard and (self.dp * self.cp) % self.optimizer_shard:
+            raise ValueError(f"optimizer_shard {self.optimizer_shard} does not divide dp * cp = {self.dp * self.cp}")
         if self.dp % self.attention_dp:
             raise ValueError(f"attention_dp {self.attention_dp} does not divide dp {self.dp}")
         return self

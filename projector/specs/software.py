@@ -8,25 +8,90 @@ from projector.specs.record import Record
 
 
 class Software(Record):
-    """Kernel generation of a framework. The default is a current stack: fused attention, no dropout.
+    """Kernel generation and habits of a framework. The default is a current stack: fused attention, no dropout.
 
     attention "unfused" writes the score matrix to memory (Megatron-LM and DeepSpeed up to 2022);
+    attention_kernels "flash2" are FlashAttention-2, written for Ampere: on Hopper and later they leave out the
+    asynchronous units that "vendor" kernels (cuDNN, Transformer Engine, FlashAttention-3) use;
+    attention_bias True adds a bias to every score inside the kernel even where the model's description states none;
     dropout True keeps the dropout masks for the backward pass (GPT-2 and GPT-3 recipes);
+    pointwise_passes: memory traffic of norms, activations and other element-wise operators over that of fused kernels:
+    a framework that runs module by module writes and reads every intermediate;
+    recompute_stops_early True: recompute ends where the last kept tensor exists again, so the last product of a layer,
+    which nothing but the next layer reads, is not repeated (PyTorch's non-reentrant checkpoints; XLA removes it as dead
+    code; Megatron's reentrant checkpoints repeat it);
+    expert_passes: the same for what stands around routed experts: permutations with their index kernels and padding,
+    activation, casts;
     expert_dispatch "token" sends one copy of a token to a domain, which forwards it to the experts there (as DeepEP
     does), "expert" one copy to every expert wherever it is;
     expert_overlap True hides that exchange behind the compute of another micro-batch (DualPipe);
-    host_factor multiplies the host's launch time: eager modules, element-wise kernels that are not fused, loss scaling.
+    zero_update "broadcast": each rank of a ZeRO-1 group sends its updated weights in a message of its own, one after
+    the other (InternEvo), "gather": one all-gather a bucket;
+    gradient_wire_bytes: bytes a gradient of replicated weights travels with (4: Megatron's default; 2: reduced in 16
+    bit); narrow_weight_gather True: weights are gathered in the dtype they are multiplied in, not in 16 bit;
+    async_tp_gradients True hides the backward collectives of tensor parallelism behind weight gradients (Megatron-LM);
+    pipeline_pause_s: what a stage of a pipeline waits in each micro-batch beside its work: an engine that interprets
+    the schedule and blocks on every transfer;
+    host_factor: launches where a current stack needs one: eager modules, element-wise kernels that are not fused, loss
+    scaling. It multiplies the host's launch time and the floor each kernel pays on the device.
     """
 
     attention: Literal["fused", "unfused"] = Field("fused", description="whether the score matrix reaches memory")
+    attention_kernels: Literal["vendor", "flash2"] = Field("vendor", description="whose fused attention kernels run")
+    attention_bias: bool = Field(False, description="whether fused kernels add a bias to each score, as for ALiBi")
     dropout: bool = Field(False, description="whether dropout masks are applied and kept")
+    pointwise_passes: float = Field(1.0, ge=1, description="traffic of element-wise operators beside fused kernels")
+    expert_passes: float = Field(1.0, ge=1, description="traffic around routed experts beside fused kernels")
+    recompute_stops_early: bool = Field(False, description="whether full recompute leaves out a layer's last product")
     expert_dispatch: Literal["token", "expert"] = Field("token", description="what crosses the network to experts")
     expert_overlap: bool = Field(False, description="whether compute hides the exchange of tokens with experts")
+    zero_update: Literal["gather", "broadcast"] = Field("gather", description="how updated weights of ZeRO-1 travel")
+    gradient_wire_bytes: Literal[2, 4] = Field(4, description="bytes a gradient is reduced in between whole copies")
+    narrow_weight_gather: bool = Field(False, description="whether weights travel in the dtype they are multiplied in")
+    async_tp_gradients: bool = Field(True, description="whether weight gradients hide backward collectives of tp")
+    pipeline_pause_s: float = Field(0.0, ge=0, description="pause of a pipeline stage in each micro-batch, seconds")
     host_factor: float = Field(1.0, gt=0, description="launch time beside that of a current stack")
 
 
-CURRENT = Software()
+# Stacks. What a kernel generation does is public documentation; the figures were chosen on published step times, one a
+# stack and none a model. In brackets the rows; leaving a group of them out moves no choice by more than one step.
+#   pointwise_passes   2 for module-by-module PyTorch (158 rows of llm-foundry; 1 to 3 were compared)
+#   expert_passes      6 for the recipes of 2025 (22 rows), 4 to 26.04 (56 and what no release is known of), 1 for the
+#                      fused kernels since 26.06 (19); 2, between them, where nobody names the stack (17 Megatron-Core)
+#   pipeline_pause_s   0.1 for DeepSpeed's pipeline engine of 2022 (52 rows of BLOOM's trials; 0 to 0.3 were compared)
+#   host_factor        12 for Megatron-LM of 2022 (1,260 single-node runs of vTrain on A100: 60 us a launch)
+CURRENT = Software(expert_passes=2.0)
 # Engines send decoding tokens straight to every expert: hops matter more than bytes (DeepEP, low-latency kernels).
 SERVING = Software(expert_dispatch="expert")
-# host_factor: one number fitted on 1,260 single-node runs of vTrain (Megatron of 2022 on A100, 60 us a launch).
-MEGATRON_2022 = Software(attention="unfused", dropout=True, host_factor=12.0)
+MEGATRON_2022 = Software(attention="unfused", dropout=True, gradient_wire_bytes=2, host_factor=12.0)
+MEGATRON_DEEPSPEED = MEGATRON_2022.model_copy(update={"pipeline_pause_s": 0.1})
+# Performance recipes of Megatron-Bridge and NeMo: gradients reduced in 16 bit, weights gathered in fp8 where they are.
+MEGATRON_RECIPES = Software(gradient_wire_bytes=2, narrow_weight_gather=True, expert_passes=4.0)
+MEGATRON_RECIPES_2025 = MEGATRON_RECIPES.model_copy(update={"expert_passes": 6.0})
+# Since 26.06, for block-scaled dtypes: one kernel for the products of all experts, their activation and their casts,
+# and the exchange of tokens beside the compute of another micro-batch.
+MEGATRON_RECIPES_FUSED_EXPERTS = MEGATRON_RECIPES.model_copy(update={"expert_passes": 1.0, "expert_overlap": True})
+PYTORCH_COMPILED = Software(attention_kernels="flash2", recompute_stops_early=True)
+PYTORCH_EAGER = PYTORCH_COMPILED.model_copy(update={"pointwise_passes": 2.0})
+# Its MPT models use ALiBi unless told otherwise.
+LLM_FOUNDRY = PYTORCH_EAGER.model_copy(update={"attention_bias": True})
+XLA = Software(recompute_stops_early=True, expert_passes=4.0)
+INTERNEVO = Software(
+    attention_kernels="flash2",
+    pointwise_passes=2.0,
+    zero_update="broadcast",
+    gradient_wire_bytes=2,
+    async_tp_gradients=False,
+)
+
+
+def megatron_recipes(release: tuple[int, int] | None, *, block_scaled: bool) -> Software:
+    """The recipes of a release, (year, month) as (26, 4); of none in particular where it is not known.
+
+    block_scaled: whether products run in a dtype whose scales go with blocks of values (mxfp8, nvfp4).
+    """
+    if release is None:
+        return MEGATRON_RECIPES
+    if release < (26, 1):
+        return MEGATRON_RECIPES_2025
+    return MEGATRON_RECIPES_FUSED_EXPERTS if block_scaled and release >= (26, 6) else MEGATRON_RECIPES

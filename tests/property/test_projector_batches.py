@@ -136,6 +136,8 @@ def faster(hardware: HardwareProfile, what: str, factor: float) -> HardwareProfi
         return hardware.model_copy(update={what: times(getattr(hardware, what))})
     side = getattr(hardware, what)
     rate = side.bytes_per_s_one_way
+    if rate is None:  # a torus whose network between slices nobody states: nothing to make faster
+        return hardware
     return hardware.model_copy(update={what: side.model_copy(update={"bytes_per_s_one_way": times(rate)})})
 
 

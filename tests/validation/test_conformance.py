@@ -16,6 +16,10 @@ ROOT, REFERENCE = SHARED / "traces", SHARED / "reference" / "hta"
 SAMPLES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file() and path.suffix != ".md")
 # what no reader can make a time line of, and why
 REFUSED = {
+    "chakra/feeder_tests_trace.tar.gz": "TraceWithoutTimes",  # a graph with durations and without start times
+    "chakra/json_trace.tar.gz": "TraceWithoutTimes",
+    "param/1.1.0-chakra.0.0.4/resnet_2gpu_et.json.gz": "TraceWithoutTimes",  # its profile is not among the samples
+    "param/resnet_et.json.gz": "TraceWithoutTimes",  # the profile beside it is of another process
     "xprof/tpu_inference_2.xplane.pb": "CorruptTrace",  # its bytes were replaced by a conversion to text
 }
 

@@ -42,7 +42,6 @@ COMPANIONS = {
     "generated/tp_et_rank0.json.gz": "generated/tp_rank0.pt.trace.json.gz",
     "generated/tp_et_rank1.json.gz": "generated/tp_rank1.pt.trace.json.gz",
     "hta/execution_trace/benchmark_simple_add_et.json.gz": "hta/execution_trace/benchmark_simple_add_trace.json.gz",
-    "param/resnet_et.json.gz": "param/resnet_kineto.json.gz",
 }
 
 

@@ -50,10 +50,11 @@ def test_gather_and_scatter_move_each_byte_once(kind: CollectiveKind) -> None:
 
 
 def test_gather_over_two_domains_is_bound_by_the_network() -> None:
+    # a ring of 16 passes 14 links inside and 1 across (of the 15 steps that count);
     # each device receives 1/2 of its eighth of 0.8 GB over its own 25 GB/s: 2 ms at a full link
     across_s = 0.8e9 / 8 / 2 / 25e9 * (1 + SCALE_LOSS)
     inside_s = 0.8e9 * 7 / 8 / 100e9
-    assert time_s("all_gather", 0.8e9, size=16) == pytest.approx(max(across_s, inside_s) + 7e-6 + 5e-6)
+    assert time_s("all_gather", 0.8e9, size=16) == pytest.approx(max(across_s, inside_s) + 14e-6 + 5e-6)
 
 
 def test_group_with_one_rank_a_domain_gets_nothing_of_the_fast_links() -> None:
@@ -88,7 +89,7 @@ def test_group_of_one_needs_no_communication(kind: CollectiveKind) -> None:
 def test_odd_group_uses_the_largest_part_that_fits_a_domain() -> None:
     # 12 ranks, 8 a domain: 6 inside, 2 domains
     inside_s, across_s = 0.6e9 * 5 / 6 / 100e9, 0.6e9 / 6 / 2 / 25e9 * (1 + SCALE_LOSS)
-    assert time_s("all_gather", 0.6e9, size=12) == pytest.approx(max(inside_s, across_s) + 5e-6 + 5e-6)
+    assert time_s("all_gather", 0.6e9, size=12) == pytest.approx(max(inside_s, across_s) + 10e-6 + 5e-6)
 
 
 def test_full_mesh_gives_a_small_group_only_its_own_links() -> None:
