@@ -133,6 +133,7 @@ def _unit(path: str) -> str:
     units = {
         "peak_flop_per_s": "FLOP/s",
         "hbm_bytes": "bytes",
+        "reported_hbm_bytes": "bytes",
         "hbm_bytes_per_s": "bytes/s",
         "price_usd_per_chip_hour": "USD a chip and hour",
         "tdp_w": "W",

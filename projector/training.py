@@ -94,7 +94,7 @@ def project_training(
         price_usd_per_chip_hour=price_usd_per_chip_hour(hardware),
         step_time_s=breakdown.total_s,
         breakdown=breakdown,
-        memory=training_memory(graph, positions, hardware),
+        memory=training_memory(graph, positions, hardware, micro_batches),
         metrics=Metrics(
             tokens_per_s_per_chip=tokens / breakdown.total_s / chips,
             mfu_frac=flop / breakdown.total_s / (graph.degrees.devices * peak),

@@ -162,7 +162,7 @@ def _row(one: Scored) -> ScoredRow:
         low_s=interval.low,
         high_s=interval.high,
         measured_memory_bytes=row.measured.memory_bytes,
-        projected_memory_bytes=one.allocated_bytes,
+        projected_memory_bytes=one.counted_bytes,
         fit=one.projection.fit,
         superseded=row.superseded,
         assumed=one.case.assumed,

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pydantic import ValidationError
 
 from agents.evaluation.fields import Fields
-from agents.evaluation.refusal import Refused
+from agents.evaluation.refusal import Refused, first_problem
 from projector.catalog import from_hf_config
 from projector.errors import ShardwiseError
 from projector.specs.architecture import ModelArchitecture
@@ -51,4 +51,4 @@ def _plain(arch: Fields, name: str, source: str) -> ModelArchitecture:
             }
         )
     except ValidationError as error:
-        raise Refused(f"architecture: {error.errors()[0]['msg']}") from error
+        raise Refused(f"architecture: {first_problem(error)}") from error

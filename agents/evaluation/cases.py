@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from agents.evaluation.architecture import architecture_of
 from agents.evaluation.frameworks import Framework, framework_of_row, software_of
 from agents.evaluation.precisions import dtype_of
-from agents.evaluation.refusal import Refused
+from agents.evaluation.refusal import Refused, first_problem
 from agents.evaluation.rows import MeasuredRow
 from agents.evaluation.targets import Target, target_of
 from projector.catalog import chip
@@ -116,7 +116,7 @@ def _cluster(row: MeasuredRow, hardware: HardwareProfile) -> ClusterSpec:
 
 
 def _first_line(error: ValidationError | ShardwiseError) -> str:
-    return str(error.errors()[0]["msg"]) if isinstance(error, ValidationError) else str(error)
+    return first_problem(error) if isinstance(error, ValidationError) else str(error)
 
 
 def _open_knobs(row: MeasuredRow, framework: Framework, options: tuple[Option, ...]) -> tuple[str, ...]:
@@ -168,7 +168,7 @@ class _Reading:
         if batch % dp:
             raise Refused(f"global batch {batch} is not a multiple of the {dp} data ranks")
         for micro, accumulation in self._micro_batches(batch // dp):
-            for recompute in _recompute(self.row.plan.recompute):
+            for recompute in _recompute(self.row.plan.recompute, self.framework):
                 plan = self._plan(dp, micro, accumulation, recompute)
                 for chunks in self._virtual_stages(plan):
                     yield _with_schedule(plan, chunks, self.row.plan.schedule)
@@ -222,7 +222,7 @@ class _Reading:
                 raise Refused(f"fsdp {fsdp} does not divide dp {dp}")
             return fsdp, 3
         if zero == 3 or (zero is None and fsdp is None and self.framework.sharding == "weights"):
-            return dp, 3 if dp > 1 else 0
+            return dp, 3 if dp > 1 or (self.row.plan.cp or 1) > 1 else 0
         if zero is None:
             return 1, 1 if self.framework.shards_optimizer else 0
         return 1, zero
@@ -263,10 +263,13 @@ def _schedule(printed: str | None, chunks: int) -> str:
     return name
 
 
-def _recompute(printed: str | None) -> tuple[Recompute, ...]:
+def _recompute(printed: str | None, framework: Framework) -> tuple[Recompute, ...]:
     """Modes the row may mean. Policies that name modules or offload stand between two of ours: open, none left out."""
-    spelled = (printed or "").lower()
+    spelled = (framework.recompute if printed is None else printed) or ""
+    spelled = spelled.lower()
     if spelled in ("none", "full"):
         return (spelled,)  # type: ignore[return-value]
+    if spelled.startswith("selective") and framework.recomputes_layers:
+        return OPEN_RECOMPUTE
     # MaxText's "minimal" keeps the outputs of all products and repeats what stands between them
     return ("selective",) if spelled.startswith(("selective", "minimal")) else OPEN_RECOMPUTE

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from agents.evaluation.refusal import Refused
 
 MOST_SHOWN = 40
-LARGEST = 1e18  # beyond any count or rate of a run
+# beyond any count, rate or time of a run, so that quotients of two of them stay finite
+LARGEST, SMALLEST = 1e18, 1e-18
 
 
 class Fields:
@@ -50,9 +51,9 @@ class Fields:
         return float(value)
 
     def positive(self, name: str) -> float | None:
-        """A number above zero; zero stands for nothing measured."""
+        """A number above zero, not absurdly small; zero stands for nothing measured."""
         value = self.number(name)
-        if value is not None and value < 0:
+        if value is not None and value != 0 and value < SMALLEST:
             raise self._wrong(name, "a positive number")
         return value or None
 

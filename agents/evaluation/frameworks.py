@@ -18,21 +18,27 @@ from agents.evaluation.rows import DEGREES, MeasuredRow
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import (
     CURRENT,
+    DEEPSPEED_ZERO3,
     INTERNEVO,
     LLM_FOUNDRY,
     MEGATRON_2022,
     MEGATRON_DEEPSPEED,
     MEGATRON_RECIPES,
     PYTORCH_COMPILED,
+    TORCHTITAN,
+    TORCHTITAN_2024,
     XLA,
     Software,
     megatron_recipes,
 )
 
+MemoryCounter = Literal["allocated", "reserved", "device"]
 Sharding = Literal["optimizer", "weights", "either"]
 LAST_OLD_YEAR = 2022
 ARXIV = re.compile(r"arxiv:(\d\d)\d\d\.\d{4,5}", re.IGNORECASE)
 EVERY = frozenset(DEGREES)
+# a benchmark file with its month in its name
+DATED = re.compile(r"[_/](20\d\d)-?(?:0[1-9]|1[0-2])(?=[_.])")
 RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\b")
 BLOCK_SCALED = ("mxfp8", "nvfp4")
 
@@ -48,6 +54,10 @@ class Framework:
     sequence_parallel whether activations are sharded along the sequence wherever tp > 1
     overlaps_data     whether gradient reduction and weight gathering run beside compute
     overlaps_tp       whether tensor-parallel collectives can hide in the products beside them; None: not documented
+    recompute         what its configurations do unless told otherwise; None: left open
+    recomputes_layers whether "selective" repeats whole layers, every so-many-th of them: between none and full, so open
+    memory_counter    what its published memory counts: "allocated" bytes, bytes the allocator has "reserved", or all
+                      that is in use on the "device" (nvidia-smi)
     accumulates       whether rows mean accumulation; False: a data rank pushes all its sequences through at once
     """
 
@@ -60,6 +70,9 @@ class Framework:
     overlaps_data: bool = True
     overlaps_tp: bool | None = None
     accumulates: bool = True
+    recompute: str | None = None
+    recomputes_layers: bool = False
+    memory_counter: MemoryCounter = "allocated"
     software: Software = CURRENT
 
     def allows(self, plans: PlanBatch) -> NDArray[np.bool_]:
@@ -116,6 +129,8 @@ FRAMEWORKS: tuple[Framework, ...] = (
         sequence_parallel=False,
         overlaps_data=False,
         overlaps_tp=False,
+        # of its one publication with memory, BLOOM's chronicles
+        memory_counter="device",
         software=MEGATRON_DEEPSPEED,
     ),
     Framework(
@@ -124,11 +139,20 @@ FRAMEWORKS: tuple[Framework, ...] = (
         degrees=frozenset(),
         sharding="weights",
         overlaps_tp=False,
-        software=MEGATRON_2022,
+        software=DEEPSPEED_ZERO3,
+    ),
+    Framework(
+        "fms-fsdp",
+        ("fms-fsdp",),
+        degrees=frozenset(),
+        sharding="weights",
+        overlaps_tp=False,
+        recomputes_layers=True,
+        software=PYTORCH_COMPILED,
     ),
     Framework(
         "PyTorch FSDP alone",
-        ("fms-fsdp", "litgpt", "torchtune"),
+        ("litgpt", "torchtune"),
         degrees=frozenset(),
         sharding="weights",
         overlaps_tp=False,
@@ -142,7 +166,14 @@ FRAMEWORKS: tuple[Framework, ...] = (
         overlaps_tp=False,
         software=LLM_FOUNDRY,
     ),
-    Framework("torchtitan", ("torchtitan",), sharding="weights", software=PYTORCH_COMPILED),
+    Framework(
+        "torchtitan",
+        ("torchtitan",),
+        sharding="weights",
+        recompute="selective",
+        memory_counter="reserved",
+        software=TORCHTITAN,
+    ),
     # XLA splits matrix products so that tensor-parallel collectives hide behind them
     Framework("MaxText", ("maxtext",), sharding="weights", overlaps_tp=True, accumulates=False, software=XLA),
     Framework("InternEvo", ("internevo",), sharding="optimizer", software=INTERNEVO),
@@ -187,6 +218,16 @@ def software_of(framework: Framework, row: MeasuredRow) -> Software:
         changed["expert_dispatch"] = "expert" if plan.dispatcher.lower() in ("a2a", "alltoall") else "token"
     if "1f1b overlap" in plan.notes.lower():
         changed["expert_overlap"] = True
+    modules = (plan.recompute or "").lower().partition("selective:")[2]
+    if "moe" in modules.replace(",", " ").split():
+        changed["selective_experts"] = True
+    dated = DATED.search(row.document)
+    if software == TORCHTITAN and dated is not None and int(dated[1]) < 2025:
+        software = TORCHTITAN_2024
+    if "bf16 optimizer" in (row.release or "").lower():
+        changed["gradient_bytes"] = 6
+    if software == XLA and plan.offloads_inputs is not False:
+        changed["offloads_inputs"] = True
     return software.model_copy(update=changed)
 
 

@@ -21,9 +21,9 @@ def memory_figures(scored: Sequence[Scored]) -> tuple[MemoryFigures, ...]:
 
 def _figures(value: str, rows: Sequence[Scored]) -> MemoryFigures:
     pairs = [
-        (one.allocated_bytes, one.case.row.measured.memory_bytes)
+        (one.counted_bytes, one.case.row.measured.memory_bytes)
         for one in rows
-        if one.allocated_bytes is not None and one.case.row.measured.memory_bytes is not None
+        if one.counted_bytes is not None and one.case.row.measured.memory_bytes is not None
     ]
     ran = [one for one in rows if one.ran]
     failed = [one for one in rows if not one.ran]

@@ -75,7 +75,7 @@ class SweepFigures(Record):
 
 
 class MemoryFigures(Record):
-    """Memory of rows that print it, without the projected reserve, and what is called out of memory."""
+    """Memory of rows that print it, counted as their framework does, and what is called out of memory."""
 
     value: str
     n: int = Field(ge=0, description="rows that print memory")

@@ -15,6 +15,8 @@ SLICES = re.compile(r"^\s*(\d{1,5}) (?:x |slice)", re.IGNORECASE)
 SHAPE = re.compile(r"\d{1,5}(?:x\d{1,5}){1,2}")
 # switches with which a row says that the optimizer lives in host memory
 OFFLOADS = ("cpu_offload_optimizer", "offload_optimizer")
+# frameworks whose log prints memory in units of 2^30 bytes
+BINARY_COUNTERS = ("torchtitan",)
 # words of a JAX mesh axis and the degree they mean; data and fsdp make up the rest
 MESH_WORDS = {"tensor": "tp", "pipeline": "pp", "context": "cp", "sequence": "cp", "expert": "ep"}
 
@@ -41,6 +43,7 @@ class StatedPlan:
     offloads_optimizer: bool
     notes: str
     optimizer_shard: int | None = None
+    offloads_inputs: bool | None = False
 
     @property
     def degrees(self) -> Degrees:
@@ -92,6 +95,7 @@ class MeasuredRow:
     measured: Measured
     flop_convention: str | None
     configuration: str
+    document: str = ""
 
 
 @dataclass(frozen=True)
@@ -179,12 +183,18 @@ def _row(row: Fields, name: str, file: str) -> MeasuredRow:
             derived_tokens_per_s_per_chip=derived.positive("tokens_per_s_per_chip"),
             mfu_frac=measured.positive("mfu"),
             flop_per_s_per_chip=None if printed is None else printed * 1e12,
-            memory_bytes=None if memory_gb is None else memory_gb * 1e9,
+            memory_bytes=None if memory_gb is None else memory_gb * _memory_unit(row.text("framework")),
             out_of_memory=bool(derived.switch("oom")),
         ),
         flop_convention=row.text("flops_convention"),
         configuration=_configuration(row),
+        document=row.text("source") or "",
     )
+
+
+def _memory_unit(framework: str | None) -> float:
+    binary = any(name in (framework or "").lower() for name in BINARY_COUNTERS)
+    return 2.0**30 if binary else 1e9
 
 
 def _ineligible(row: Fields) -> str | None:
@@ -215,7 +225,18 @@ def _plan(adopted: Fields) -> StatedPlan:
         offloads_optimizer=any(bool(extra.switch(name)) for name in OFFLOADS),
         notes=extra.text("notes") or "",
         optimizer_shard=_count(adopted, "zero1_group"),
+        offloads_inputs=_offloads_inputs(adopted.text("recompute"), extra.text("decoder_layer_input")),
     )
+
+
+def _offloads_inputs(policy: str | None, place: str | None) -> bool | None:
+    """Whether layer inputs wait in host memory; None: a policy of the user's own that does not say."""
+    if place is not None:
+        return place.lower() == "offload"
+    policy = (policy or "").lower()
+    if "decoder_layer_input" in policy:
+        return "offload" in policy
+    return None if policy == "custom" else False
 
 
 def _degrees_of_mesh(mesh: Fields) -> dict[str, int]:

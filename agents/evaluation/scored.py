@@ -8,9 +8,11 @@ from functools import partial
 import numpy as np
 
 from agents.evaluation.cases import Case, Option
+from agents.evaluation.frameworks import framework_of_row
 from agents.evaluation.refusal import Refused, or_refused
 from projector.batch_projection import ProjectionBatch
-from projector.breakdown import MemoryBreakdown, Projection
+from projector.breakdown import Projection
+from projector.cost.memory import runtime_bytes
 from projector.errors import ShardwiseError
 from projector.legality import check
 from projector.project import project_many
@@ -44,9 +46,19 @@ class Scored:
         return self.projection.step_time_s / step_tokens(self.workload)
 
     @property
-    def allocated_bytes(self) -> float | None:
-        """Projected bytes a process of the framework accounts for: all but the reserve."""
-        return None if self.projection.memory is None else allocated_bytes(self.projection.memory)
+    def counted_bytes(self) -> float | None:
+        """Projected bytes as the row's framework counts them; all but the reserve where nothing else is known."""
+        memory = self.projection.memory
+        if memory is None:
+            return None
+        row = self.case.row
+        counter = framework_of_row(row.framework, row.source).memory_counter
+        outside = {
+            "allocated": memory.reserve_bytes,
+            "reserved": min(runtime_bytes(self.case.hardware), memory.reserve_bytes),
+            "device": 0.0,
+        }
+        return memory.total_bytes - outside[counter]
 
     @property
     def ran(self) -> bool:
@@ -64,11 +76,6 @@ def step_tokens(workload: WorkloadSpec) -> int:
     assert workload.seq_len is not None
     assert workload.global_batch is not None
     return workload.seq_len * workload.global_batch
-
-
-def allocated_bytes(memory: MemoryBreakdown) -> float:
-    """What frameworks print as memory in use: the items without the runtime's reserve."""
-    return memory.total_bytes - memory.reserve_bytes
 
 
 def score(case: Case) -> Scored:

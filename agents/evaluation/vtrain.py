@@ -6,9 +6,10 @@ those of the publication.
 
 import csv
 import io
+import itertools
 from collections.abc import Iterator, Mapping
 
-from agents.evaluation.fields import LARGEST
+from agents.evaluation.fields import LARGEST, SMALLEST
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rows import Measured, MeasuredRow, StatedPlan, Unreadable
 
@@ -21,15 +22,27 @@ COLUMNS = frozenset({*SIZES, *DEGREES, "# GPUs", "global batch", "micro batch", 
 
 def is_vtrain(head: str) -> bool:
     """Whether the first line of a file names the columns of a vTrain sweep."""
-    return frozenset(next(csv.reader([head]), [])) >= COLUMNS
+    try:
+        return frozenset(next(csv.reader([head]), [])) >= COLUMNS
+    except csv.Error:  # a field beyond the reader's limit: a long line of another format
+        return False
 
 
 def read_vtrain(text: str, file: str) -> Iterator[MeasuredRow | Unreadable]:
-    """Every row of one sweep; rows are named by their place in the file, from 0."""
-    for number, row in enumerate(csv.DictReader(io.StringIO(text))):
+    """Every row of one sweep; rows are named by their place in the file, from 0.
+
+    After a row that is no CSV nothing can be told apart any more: it is the last one, unreadable.
+    """
+    lines = csv.DictReader(io.StringIO(text))
+    for number in itertools.count():
         name = f"{file}:{number}"
         try:
-            yield _row(row, name, file)
+            yield _row(next(lines), name, file)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            yield Unreadable(name, file, f"neither this row nor what follows is CSV: {error}")
+            return
         except Refused as reason:
             yield Unreadable(name, file, str(reason))
 
@@ -109,7 +122,7 @@ def _count(row: Mapping[str, str], column: str) -> int:
 
 def _time_s(row: Mapping[str, str]) -> float:
     value = _number(row, TIME)
-    if value <= 0:
+    if value < SMALLEST:
         raise Refused(f"{TIME} is {value:g}")
     return value / 1e3
 

@@ -13,10 +13,8 @@ from projector.specs.hardware import HardwareProfile
 
 # Kept free on every device: a fixed part for runtime context, kernels and communicators, and a share for allocator
 # fragmentation and transient peaks. Runs planned into the last few per cent were up to six times slower than smaller
-# ones. Datasheets count HBM in units of 2^30 bytes and catalogues read them as 1e9, which leaves another 7 % unplanned:
-# measured runs that filled an "80 GB" chip held up to 82e9 bytes. On TPUs those 7 % hold the whole reserve: XLA offers
-# 30.75 GiB, 33.0e9 of the "32 GB" of a v4 (github.com/erfanzar/EasyDeL/issues/166), 15.48 GiB, 16.6e9 of the "16 GB" of
-# a v5e (github.com/LargeWorldModel/LWM/issues/60), and knows the peak before it runs.
+# ones. What XLA offers on a TPU (30.75 GiB of the "32 GB" of a v4) is without its reserve, and it knows the peak before
+# it runs.
 RUNTIME_BYTES = {"gpu": 1.5e9, "tpu": 0.0, "trainium": 0.3e9}
 RESERVED_FRAC = {"gpu": 0.02, "tpu": 0.0, "trainium": 0.02}
 
@@ -70,9 +68,21 @@ class MemoryColumns:
 def reserve_bytes(hardware: HardwareProfile, zero: Column) -> Column:
     """Bytes of a device no plan may count on: a fixed runtime part and a share of the capacity, by kind of chip."""
     capacity_bytes = hardware.hbm_bytes.value / hardware.devices_per_chip
-    return (
-        zero + RUNTIME_BYTES[hardware.kind] / hardware.devices_per_chip + RESERVED_FRAC[hardware.kind] * capacity_bytes
-    )
+    return zero + runtime_bytes(hardware) + RESERVED_FRAC[hardware.kind] * capacity_bytes
+
+
+def runtime_bytes(hardware: HardwareProfile) -> float:
+    """The part of the reserve that lies outside the framework's allocator: context, kernels, communicators."""
+    return RUNTIME_BYTES[hardware.kind] / hardware.devices_per_chip
+
+
+def device_bytes(hardware: HardwareProfile) -> float:
+    """Memory the runtime counts on a device; what the datasheet states where no source says it.
+
+    Datasheets call 2^30 bytes a GB and catalogues read them as 1e9: an "80 GB" chip has 85e9.
+    """
+    whole = hardware.reported_hbm_bytes or hardware.hbm_bytes
+    return whole.value / hardware.devices_per_chip
 
 
 def stage_parameters(forward: Iterable[Operator], stage: Stage, zero: Column) -> tuple[Column, Column]:

@@ -2,62 +2,99 @@
 
 import numpy as np
 
-from projector.cost.memory import MemoryColumns, reserve_bytes, stage_parameters
+from projector.cost.memory import MemoryColumns, device_bytes, reserve_bytes, stage_parameters
 from projector.cost.stages import Stage, Stages
 from projector.graph.backward import WHOLE_LAYER_PLACES
-from projector.graph.columns import Column
+from projector.graph.columns import Column, Switch
 from projector.graph.operator import Operator
 from projector.graph.training_graph import TrainingGraph
 from projector.specs.hardware import HardwareProfile
 
-# Bytes a parameter, mixed-precision Adam. Replicated weights: 16-bit working copy, fp32 gradient, fp32 master and two
-# moments. Sharded weights (FSDP): the fp32 master is the shard, 16-bit copies exist only while gathered.
-REPLICATED_BYTES = {"weight": 2.0, "gradient": 4.0, "optimizer": 12.0}
+# Bytes a parameter, mixed-precision Adam. Replicated weights: 16-bit working copy, fp32 master and two moments, the
+# gradient as the software keeps it. Sharded weights (FSDP): the fp32 master is the shard, 16-bit copies exist only
+# while gathered.
+REPLICATED_BYTES = {"weight": 2.0, "optimizer": 12.0}
 SHARDED_BYTES = {"weight": 4.0, "gradient": 4.0, "optimizer": 8.0}
-GATHERED_LAYERS = 2.0
+# What is gathered at once: the unit in use, the next, and the gradient of the last on its way out.
+GATHERED_UNITS = 3.0
+# Layers whose inputs stand on the device while the others wait in host memory: one in use, one on its way.
+OFFLOAD_LAYERS = 2.0
 
 
-def training_memory(graph: TrainingGraph, stages: Stages, hardware: HardwareProfile) -> MemoryColumns:
+def training_memory(
+    graph: TrainingGraph, stages: Stages, hardware: HardwareProfile, micro_batches: Column
+) -> MemoryColumns:
     """Peak bytes on the fullest of the first, a middle and the last stage, columns of shape [n].
 
-    weights, gradients, optimizer: parameters of the stage times bytes a parameter, over the group that shards each
+    weights, optimizer: parameters of the stage times bytes a parameter, over the group that shards each
+    gradients: likewise where they exist at the peak (`_gradient_bytes`)
     activations: bytes the layers keep, times micro-batches in flight; recompute "full" keeps layer inputs only; on top
         the larger of one layer's whole set while it is recomputed and the head's logits
-    buffers: gathered shards of two layers and (on GPUs beside them) of the vocabulary, expert dispatch copies, one
-        transient activation
+    buffers: gathered shards (`_gathered_bytes`), expert dispatch copies, one transient activation
     reserve: `projector.cost.memory.reserve_bytes`
-    Sources: Korthikanti et al. 2022 (activations), Rajbhandari et al. 2020 (ZeRO). Left out: offload, framework
-    copies of buckets, the allocator's behaviour beyond the reserve.
+    capacity: what the runtime counts (`device_bytes`)
+    Sources: Korthikanti et al. 2022 (activations), Rajbhandari et al. 2020 (ZeRO). Left out: offloaded optimizers,
+    reduction buckets, the allocator's behaviour beyond the reserve.
     """
-    first, middle, last = (_on(graph, stage, hardware) for stage in (stages.first, stages.middle, stages.last))
+    first, middle, last = (
+        _on(graph, stage, hardware, micro_batches) for stage in (stages.first, stages.middle, stages.last)
+    )
     return first.fuller(middle).fuller(last)
 
 
-def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile) -> MemoryColumns:
-    zero, degrees = graph.scope.zero, graph.degrees
+def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile, micro_batches: Column) -> MemoryColumns:
+    zero, degrees, compiled = graph.scope.zero, graph.degrees, hardware.kind != "gpu"
     dense, expert = stage_parameters(graph.forward, stage, zero)
-    sharded = degrees.fsdp > 1
-    full_width = graph.scope.linear_bytes >= 4.0
-    split_gradients = (degrees.zero_stage >= 2) & ~sharded
+    each = np.where(_sharded(graph) | (graph.scope.linear_bytes >= 4.0), 1.0, 0.0)
+
+    replicated = REPLICATED_BYTES | {"gradient": float(graph.scope.software.gradient_bytes)}
 
     def held(item: str, dense_over: Column, expert_over: Column) -> Column:
-        each = np.where(sharded | full_width, SHARDED_BYTES[item], REPLICATED_BYTES[item])
-        return each * (dense / dense_over + expert / expert_over)
+        bytes_each = np.where(each > 0, SHARDED_BYTES[item], replicated[item])
+        return bytes_each * (dense / dense_over + expert / expert_over)
 
+    split = (degrees.zero_stage >= 2) & ~_sharded(graph)
+    gradients = held(
+        "gradient",
+        np.where(split, degrees.state, degrees.shard),
+        np.where(split, degrees.expert_state, degrees.expert_shard),
+    )
     return MemoryColumns(
         weights_bytes=held("weight", degrees.shard, degrees.expert_shard),
-        gradients_bytes=held(
-            "gradient",
-            np.where(split_gradients, degrees.state, degrees.shard),
-            np.where(split_gradients, degrees.expert_state, degrees.expert_shard),
-        ),
+        gradients_bytes=_gradient_bytes(graph, stage, gradients, dense + expert, micro_batches, compiled=compiled),
         optimizer_bytes=held("optimizer", degrees.state, degrees.expert_state),
         activations_bytes=activation_bytes(graph, stage),
         kv_cache_bytes=zero,
-        buffers_bytes=_buffer_bytes(graph, stage, compiled=hardware.kind != "gpu"),
+        buffers_bytes=_buffer_bytes(graph, stage, compiled=compiled),
         reserve_bytes=reserve_bytes(hardware, zero),
-        capacity_bytes=hardware.hbm_bytes.value / hardware.devices_per_chip,
+        capacity_bytes=device_bytes(hardware),
     )
+
+
+def _sharded(graph: TrainingGraph) -> Switch:
+    return graph.degrees.shard > 1
+
+
+def _whole_stages(graph: TrainingGraph) -> Switch:
+    """Plans whose stages stay gathered, and their gradients whole, through the step."""
+    return _sharded(graph) & (graph.degrees.pp > 1) & graph.scope.software.gathers_stages
+
+
+def _gradient_bytes(
+    graph: TrainingGraph, stage: Stage, all_bytes: Column, parameters: Column, micro_batches: Column, *, compiled: bool
+) -> Column:
+    """Gradients that exist at the peak.
+
+    Whole copies live in a buffer for the whole step. Sharded ones of a step of one micro-batch come into being in its
+    backward pass, where PyTorch has freed the activations of the layers done: only what passes that room counts. XLA
+    frees the stacked activations of a scan at its end: only the room of the loss is free by then.
+    """
+    kept, loss, one_layer = _activation_parts(graph, stage)
+    peak = np.maximum(loss, one_layer)
+    room = peak - one_layer if compiled else kept + peak - _one_layer(graph, stage)
+    late = _sharded(graph) & (micro_batches <= 1) & (graph.degrees.pp == 1)
+    counted = np.where(late, np.maximum(all_bytes - np.maximum(room, 0.0), 0.0), all_bytes)
+    return np.where(_whole_stages(graph), SHARDED_BYTES["gradient"] * parameters, counted)
 
 
 def activation_bytes(graph: TrainingGraph, stage: Stage) -> Column:
@@ -66,19 +103,42 @@ def activation_bytes(graph: TrainingGraph, stage: Stage) -> Column:
     A layer keeps s b h (34 + 5 a s / h) / t bytes with sequence parallelism, unfused attention, dropout and an
     ungated 4 h MLP (Korthikanti et al. 2022, equations 1 to 4); here read off the operators of the actual model.
     """
+    kept, logits, one_layer = _activation_parts(graph, stage)
+    # the loss is done when the first layer is recomputed: their peaks do not meet
+    return kept + np.maximum(one_layer, logits)
+
+
+def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Column, Column]:
+    """(kept by all micro-batches in flight, logits and loss, the set of one layer while it is recomputed)."""
     scope, mode = graph.scope, graph.recompute_mode
     layers = [operator for operator in graph.forward if operator.place in WHOLE_LAYER_PLACES]
-    everything, selective = (
-        _kept(layers, stage, "saved_bytes", scope.zero),
-        _kept(layers, stage, "kept_bytes", scope.zero),
+    everything = _kept(layers, stage, "saved_bytes", scope.zero)
+    products = scope.software.selective_products and not scope.model.is_moe
+    selective = (
+        _every_other_product(graph) * stage.layers() if products else _kept(layers, stage, "kept_bytes", scope.zero)
     )
-    inputs = scope.edge_tokens * scope.model.hidden_size * scope.act_bytes * stage.layers()
-    kept = np.where(mode == 0, everything, np.where(mode == 1, selective, inputs))
-    one_layer = np.where(mode == 2, everything / stage.layers(), 0.0)
+    waiting = np.minimum(stage.layers(), OFFLOAD_LAYERS) if scope.software.offloads_inputs else stage.layers()
+    inputs = scope.edge_tokens * scope.model.hidden_size * scope.act_bytes * waiting
+    kept = np.where(mode == 0, everything, np.where(mode == 1, np.minimum(selective, everything), inputs))
     ends = _kept([o for o in graph.forward if o.place == "embedding"], stage, "saved_bytes", scope.zero)
     logits = _kept([o for o in graph.forward if o.place == "head"], stage, "saved_bytes", scope.zero)
-    # the loss is done when the first layer is recomputed: their peaks do not meet
-    return stage.in_flight * (kept + ends) + np.maximum(one_layer, logits)
+    return stage.in_flight * (kept + ends), logits, np.where(mode == 2, _one_layer(graph, stage), 0.0)
+
+
+def _one_layer(graph: TrainingGraph, stage: Stage) -> Column:
+    layers = [operator for operator in graph.forward if operator.place in WHOLE_LAYER_PLACES]
+    return _kept(layers, stage, "saved_bytes", graph.scope.zero) / stage.layers()
+
+
+def _every_other_product(graph: TrainingGraph) -> Column:
+    """Bytes a dense layer keeps under a policy that keeps every other product: its input, half of the results of its
+    products, and the attention output with its log-sums."""
+    scope, model = graph.scope, graph.scope.model
+    inner = model.intermediate_size * (2 if model.gated_mlp else 1) / scope.tp
+    results = scope.tokens * (scope.q_width + scope.k_width + scope.v_width + inner)
+    hidden = scope.edge_tokens * model.hidden_size
+    attention = scope.tokens * (scope.out_width * scope.act_bytes + 4.0 * scope.heads)
+    return scope.act_bytes * (hidden + (results + 2 * hidden) / 2) + attention
 
 
 def _kept(operators: list[Operator], stage: Stage, item: str, zero: Column) -> Column:
@@ -91,20 +151,50 @@ def _kept(operators: list[Operator], stage: Stage, item: str, zero: Column) -> C
 
 
 def _buffer_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Column:
-    """Gathered FSDP shards (16 bit, weights and the gradient being reduced), expert copies, transient activations.
+    """Gathered FSDP shards, expert copies, transient activations, the buffer gradients are reduced through.
 
-    compiled: a compiler that plans buffers (XLA) gathers the vocabulary again for the backward pass, so it never
-    stands beside the layers'; PyTorch keeps what its root module owns gathered from forward to backward.
+    A compiler that plans buffers lends the room of the loss to the transient activation of a layer.
     """
-    scope, degrees, model = graph.scope, graph.degrees, graph.scope.model
-    dense, expert = stage_parameters([o for o in graph.forward if o.place in WHOLE_LAYER_PLACES], stage, scope.zero)
-    ends, _ = stage_parameters([o for o in graph.forward if o.place in ("embedding", "head")], stage, scope.zero)
-    layer = (np.where(degrees.shard > 1, dense, 0.0) + np.where(degrees.expert_shard > 1, expert, 0.0)) / stage.layers()
-    layers, tables = 2.0 * (GATHERED_LAYERS + 1) * layer, 2.0 * np.where(degrees.shard > 1, ends, 0.0)
-    gathered = np.maximum(layers, tables) if compiled else layers + tables
+    scope, model = graph.scope, graph.scope.model
     has_dense = model.moe_layers < model.layers
     inner = model.intermediate_size * (2 if model.gated_mlp else 1) if has_dense else 0
     widest = np.maximum(max(model.hidden_size, inner) / scope.tp, model.hidden_size)
     transient = scope.tokens * widest * scope.act_bytes
+    if compiled:
+        _, loss, one_layer = _activation_parts(graph, stage)
+        transient = np.maximum(one_layer + transient - np.maximum(loss, one_layer), 0.0)
     copies = scope.tokens * model.experts_per_token / scope.tp * model.hidden_size * scope.act_bytes
-    return gathered + transient + 2 * copies
+    bucket = np.where(_sharded(graph), 0.0, scope.software.bucket_bytes)
+    return _gathered_bytes(graph, stage, compiled=compiled) + transient + 2 * copies + bucket
+
+
+def _gathered_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Column:
+    """16-bit copies of sharded weights, and of the gradient being reduced.
+
+    PyTorch gathers layers, and keeps what its root module owns (the vocabulary) gathered from forward to backward. A
+    compiler that plans buffers (XLA) gathers each weight array for itself, and the vocabulary again for the backward
+    pass, so that it never stands beside the layers' arrays.
+    """
+    scope, degrees, software = graph.scope, graph.degrees, graph.scope.software
+    inside = [operator for operator in graph.forward if operator.place in WHOLE_LAYER_PLACES]
+    dense, expert = stage_parameters(inside, stage, scope.zero)
+    ends, _ = stage_parameters([o for o in graph.forward if o.place in ("embedding", "head")], stage, scope.zero)
+    held = np.where(degrees.shard > 1, dense, 0.0) + np.where(degrees.expert_shard > 1, expert, 0.0)
+    tables = np.where(degrees.shard > 1, ends, 0.0)
+    if compiled:
+        return 2.0 * np.maximum(GATHERED_UNITS * _widest_array(graph, inside), tables)
+    at_once = GATHERED_UNITS * held / stage.layers() + tables
+    if software.live_parameters is not None:
+        at_once = np.minimum(at_once, GATHERED_UNITS * software.live_parameters)
+    return 2.0 * np.where(_whole_stages(graph), held + tables, at_once)
+
+
+def _widest_array(graph: TrainingGraph, operators: list[Operator]) -> Column:
+    """Parameters of the largest sharded weight array of a layer; gate and up are two."""
+    degrees, widest = graph.degrees, graph.scope.zero
+    for operator in operators:
+        if operator.parameters is not None:
+            arrays = 2.0 if graph.scope.model.gated_mlp and operator.name.endswith("_up") else 1.0
+            over = degrees.expert_shard if operator.expert else degrees.shard
+            widest = np.maximum(widest, np.where(over > 1, operator.parameters / arrays, 0.0))
+    return widest

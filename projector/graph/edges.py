@@ -40,8 +40,8 @@ def head(scope: Scope, *, training: bool) -> Iterator[Operator]:
     """Final norm, projection to vocab / tp logits in 16 bit, then the loss (training) or sampling (serving).
 
     Training keeps logits in fp32 for the loss: 4 bytes a logit beside the 2-byte product (Korthikanti et al. 2022,
-    section 4.3), 6 bytes: the loss of Megatron, of XLA and of fused kernels, which overwrite them with their gradient.
-    Left out: an eager cross-entropy, which holds an fp32 gradient beside both and peaks at 10 bytes a logit or more.
+    section 4.3), 6 bytes: the loss of Megatron and of XLA, which overwrite them with their gradient. Other losses
+    hold other copies: `Software.loss_bytes`.
     Tied embeddings own no weights here, except in a pipeline, which holds the table at both ends.
     """
     model, rows, edge = scope.model, scope.head_tokens, np.minimum(scope.edge_tokens, scope.head_tokens)
@@ -74,7 +74,7 @@ def head(scope: Scope, *, training: bool) -> Iterator[Operator]:
         saved_bytes=edge * hidden * scope.act_bytes,
         kept_bytes=edge * hidden * scope.act_bytes,
     )
-    logit_bytes = logits * (scope.act_bytes + 4.0) if training else scope.zero
+    logit_bytes = logits * (scope.act_bytes + scope.software.loss_bytes) if training else scope.zero
     yield Operator(
         name="loss" if training else "sampling",
         kind="elementwise" if training else "sampling",

@@ -31,8 +31,9 @@ class Group:
 class Degrees:
     """The degrees of a batch as float columns, and the sharding groups that follow from them.
 
-    shard           devices one copy of the dense weights is shared out over besides tp and pp: fsdp * cp when fsdp > 1,
-                    because FSDP, MaxText and Megatron all shard over the context group too
+    shard           devices one copy of the dense weights is shared out over besides tp and pp: fsdp * cp when fsdp > 1
+                    (or zero_stage 3 has cp alone to shard over), because FSDP, MaxText and Megatron all shard over the
+                    context group too
     state           devices the optimizer state is shared out over: `shard`, or with zero_stage 1 or 2 optimizer_shard,
                     dp * cp where that is left open
     expert_shard, expert_state   the same for expert weights, which ep * etp has shared out already
@@ -60,7 +61,7 @@ class Degrees:
             for field in ("dp", "fsdp", "tp", "pp", "cp", "ep", "etp", "zero_stage")
         )
         expert_data = dp * cp * tp / (ep * etp)
-        sharded, chosen = fsdp > 1, batch.optimizer_shard.astype(np.float64)
+        sharded, chosen = (fsdp > 1) | ((zero == 3) & (dp == 1) & (cp > 1)), batch.optimizer_shard.astype(np.float64)
         state = np.where(chosen > 0, chosen, dp * cp)
         shard = np.where(sharded, fsdp * cp, 1.0)
         expert_shard = np.where(sharded, largest_divisor_at_most(expert_data, fsdp * cp * tp / (ep * etp)), 1.0)

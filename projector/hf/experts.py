@@ -47,9 +47,17 @@ def _dense_layers(config: Config, layers: int) -> dict[str, int]:
         first = first or len(listed)
     step = first_count(config, "decoder_sparse_step", "interleave_moe_layer_step") or 1
     pattern = config.get("moe_layer_freq", 1)
-    if pattern not in (1, None, [0] * first + [1] * (layers - first)):
+    if pattern not in (1, None) and not _leads(pattern, first, layers):
         raise InvalidDescription(f"moe_layer_freq {pattern!r} is not modelled: expert layers follow leading dense ones")
     stated = config.get("moe_layers")
-    if stated is not None and stated != list(range(step - 1, layers, step)):
+    every = range(step - 1, layers, step)
+    if stated is not None and not (isinstance(stated, list) and len(stated) == len(every) and stated == list(every)):
         raise InvalidDescription(f"moe_layers other than every {step}th layer are not modelled")
     return {"first_dense_layers": first, "moe_every_layers": step}
+
+
+def _leads(pattern: object, first: int, layers: int) -> bool:
+    """Whether a list says 0 for the first so many layers and 1 for all others. Sizes are compared before lists."""
+    if not isinstance(pattern, list) or len(pattern) != layers or first > layers:
+        return False
+    return pattern == [0] * first + [1] * (layers - first)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from projector.errors import InvalidDescription
 from projector.hf.families import Family
+from projector.specs.record import MOST_TOKENS
 
 Config = Mapping[str, object]
 
@@ -21,12 +22,14 @@ def with_common_names(config: Config, family: Family) -> Config:
 
 
 def optional_count(config: Config, key: str) -> int | None:
-    """A whole number from 0 on, or None where the key is missing or null."""
+    """A whole number from 0 to MOST_TOKENS, or None where the key is missing or null."""
     value = config.get(key)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise InvalidDescription(f"config key {key} is {value!r}, not a whole number")
+    if value > MOST_TOKENS:
+        raise InvalidDescription(f"config key {key} is above {MOST_TOKENS}, more than any model has")
     return value
 
 

@@ -34,6 +34,23 @@ class Software(Record):
     the schedule and blocks on every transfer;
     host_factor: launches where a current stack needs one: eager modules, element-wise kernels that are not fused, loss
     scaling. It multiplies the host's launch time and the floor each kernel pays on the device.
+
+    Of memory:
+    loss_bytes: bytes a logit the loss holds at its peak beside the product of the head: 4 where an fp32 copy becomes
+    its own gradient (Megatron), 2 where no fp32 array is written and the gradient has 16 bit (flash-attn's fused
+    cross-entropy; XLA fuses casts into the sums), 12 for PyTorch's own on fp32 logits, module by module (log-softmax,
+    its gradient and the gradient of its input);
+    offloads_inputs True: layer inputs that full recompute starts from wait in host memory;
+    selective_products True: recompute "selective" keeps every other matrix product's result and the attention output
+    and repeats all else (torchtitan's per-operator policy), False: it repeats norms and activations only;
+    selective_experts True: "selective" also repeats the MoE block of a layer as a whole, exchange of tokens included,
+    and keeps its input only (Megatron's recompute module "moe");
+    gradient_bytes: bytes a parameter of gradients of replicated weights: 4 in fp32, 2 where they are summed in 16 bit,
+    6 where 16-bit ones are added to fp32 ones (DeepSpeed's BF16 optimizer);
+    bucket_bytes: the flat buffer gradients are reduced through, where it is no part of the gradients;
+    gathers_stages True: FSDP inside a pipeline keeps a stage's weights gathered and its gradients whole until the last
+    micro-batch (torchtitan, PyTorch's pipeline schedules);
+    live_parameters: most parameters that are gathered at once, whatever a layer holds (DeepSpeed ZeRO-3).
     """
 
     attention: Literal["fused", "unfused"] = Field("fused", description="whether the score matrix reaches memory")
@@ -50,7 +67,15 @@ class Software(Record):
     narrow_weight_gather: bool = Field(False, description="whether weights travel in the dtype they are multiplied in")
     async_tp_gradients: bool = Field(True, description="whether weight gradients hide backward collectives of tp")
     pipeline_pause_s: float = Field(0.0, ge=0, description="pause of a pipeline stage in each micro-batch, seconds")
-    host_factor: float = Field(1.0, gt=0, description="launch time beside that of a current stack")
+    host_factor: float = Field(1.0, ge=1, description="launch time beside that of a current stack")
+    loss_bytes: float = Field(4.0, ge=0, description="bytes a logit the loss holds beside the head's product")
+    offloads_inputs: bool = Field(False, description="whether recomputed layers' inputs wait in host memory")
+    selective_products: bool = Field(False, description="whether selective recompute keeps every other product")
+    selective_experts: bool = Field(False, description="whether selective recompute repeats whole MoE blocks")
+    gradient_bytes: Literal[2, 4, 6] = Field(4, description="bytes a gradient of replicated weights takes")
+    bucket_bytes: float = Field(0.0, ge=0, description="buffer of gradients on their way, beside the gradients")
+    gathers_stages: bool = Field(False, description="whether FSDP in a pipeline keeps whole stages gathered")
+    live_parameters: float | None = Field(None, gt=0, description="most parameters gathered at once")
 
 
 # Stacks. What a kernel generation does is public documentation; the figures were chosen on published step times, one a
@@ -64,18 +89,26 @@ CURRENT = Software(expert_passes=2.0)
 # Engines send decoding tokens straight to every expert: hops matter more than bytes (DeepEP, low-latency kernels).
 SERVING = Software(expert_dispatch="expert")
 MEGATRON_2022 = Software(attention="unfused", dropout=True, gradient_wire_bytes=2, host_factor=12.0)
-MEGATRON_DEEPSPEED = MEGATRON_2022.model_copy(update={"pipeline_pause_s": 0.1})
+# ZeRO stage 1 sums 16-bit gradients and reduces them through buckets of 5e8, twice in 16 bit or once in fp32.
+MEGATRON_DEEPSPEED = MEGATRON_2022.model_copy(
+    update={"pipeline_pause_s": 0.1, "gradient_bytes": 2, "bucket_bytes": 2e9}
+)
 # Performance recipes of Megatron-Bridge and NeMo: gradients reduced in 16 bit, weights gathered in fp8 where they are.
-MEGATRON_RECIPES = Software(gradient_wire_bytes=2, narrow_weight_gather=True, expert_passes=4.0)
+MEGATRON_RECIPES = Software(gradient_wire_bytes=2, gradient_bytes=2, narrow_weight_gather=True, expert_passes=4.0)
 MEGATRON_RECIPES_2025 = MEGATRON_RECIPES.model_copy(update={"expert_passes": 6.0})
 # Since 26.06, for block-scaled dtypes: one kernel for the products of all experts, their activation and their casts,
 # and the exchange of tokens beside the compute of another micro-batch.
 MEGATRON_RECIPES_FUSED_EXPERTS = MEGATRON_RECIPES.model_copy(update={"expert_passes": 1.0, "expert_overlap": True})
 PYTORCH_COMPILED = Software(attention_kernels="flash2", recompute_stops_early=True)
 PYTORCH_EAGER = PYTORCH_COMPILED.model_copy(update={"pointwise_passes": 2.0})
-# Its MPT models use ALiBi unless told otherwise.
-LLM_FOUNDRY = PYTORCH_EAGER.model_copy(update={"attention_bias": True})
-XLA = Software(recompute_stops_early=True, expert_passes=4.0)
+TORCHTITAN = PYTORCH_COMPILED.model_copy(update={"selective_products": True, "gathers_stages": True})
+# Before 2025 its loss was not compiled.
+TORCHTITAN_2024 = TORCHTITAN.model_copy(update={"loss_bytes": 12.0})
+# stage3_max_live_parameters is 1e9 unless told otherwise
+DEEPSPEED_ZERO3 = MEGATRON_2022.model_copy(update={"live_parameters": 1e9})
+# Its MPT models use ALiBi unless told otherwise; its loss is flash-attn's.
+LLM_FOUNDRY = PYTORCH_EAGER.model_copy(update={"attention_bias": True, "loss_bytes": 2.0})
+XLA = Software(loss_bytes=2.0, recompute_stops_early=True, expert_passes=4.0)
 INTERNEVO = Software(
     attention_kernels="flash2",
     pointwise_passes=2.0,

@@ -1,4 +1,4 @@
-"""The figures a score prints: errors, rank correlation, regret."""
+"""The figures a score prints: errors and rank correlation."""
 
 from collections.abc import Sequence
 
@@ -26,19 +26,6 @@ def spearman(predicted: Sequence[float], measured: Sequence[float]) -> float:
     if a.std() == 0 or b.std() == 0:
         return float("nan")
     return float(np.corrcoef(a, b)[0, 1])
-
-
-def kendall(predicted: Sequence[float], measured: Sequence[float]) -> float:
-    """Kendall's tau-a: (concordant - discordant) / pairs."""
-    p, m = np.asarray(predicted, dtype=np.float64), np.asarray(measured, dtype=np.float64)
-    signs = np.sign(p[:, None] - p[None, :]) * np.sign(m[:, None] - m[None, :])
-    return float(signs[np.triu_indices(len(p), 1)].mean())
-
-
-def regret(predicted: Sequence[float], measured: Sequence[float]) -> float:
-    """How much slower than the measured best the predicted best is, as a fraction."""
-    m = np.asarray(measured, dtype=np.float64)
-    return float(m[int(np.argmin(predicted))] / m.min() - 1)
 
 
 def error_line(name: str, predicted: Sequence[float], measured: Sequence[float]) -> str:

@@ -117,6 +117,17 @@ def test_hidden_communication_is_no_bottleneck():
     assert diagnosis.scores["communication"] == pytest.approx(0.035)
 
 
+def test_a_trace_of_the_host_alone_says_nothing_of_kernels_or_the_device():
+    summary = summary_of(
+        compute_ms=600, communication_ms=200, exposed_ms=100, kinds={"gemm": 600}, implied=TRAINING, device=False
+    )
+    told = " ".join(entry.claim for entry in diagnose(summary).evidence)
+    assert "Host operators of kind gemm take 60.0 % of the window." in told
+    assert "No host operator runs in 30.0 % of the window." in told
+    assert "kernel" not in told.replace("gemm_kernel", "").lower()
+    assert "device" not in told.lower()
+
+
 def test_operators_overturn_the_headline():
     """C2 of the published cases: 99.95 % duty suggests compute, the operators are limited by HBM."""
     summary = summary_of(compute_ms=925, exposed_ms=75, kinds={"elementwise": 700, "gemm": 225}, implied=TRAINING)

@@ -157,6 +157,7 @@ def test_a_pipeline_bubble_of_the_trace_decides_what_an_idle_device_waits_for():
     diagnosis = diagnose(with_rank(waiting(host=100, dependency=500), bubble=bubble))
     assert diagnosis.cause == "pipeline_bubble"
     (told,) = (entry for entry in diagnosis.evidence if entry.id == "ev-bubble")
-    assert (
-        told.claim == "Pipeline stages wait for one another 50.0 % of the measured steps; 1F1B leaves 27.3 % at best."
+    assert told.claim == (
+        "Pipeline stages wait for one another 50.0 % of the measured steps, between their first and their last work in "
+        "each; 1F1B leaves 27.3 % of a whole step at best."
     )

@@ -102,6 +102,18 @@ def test_groups_that_contradict_the_world_leave_the_layout_unknown():
     assert any("tp 3 x pp 1 does not divide 8 devices" in text for text in job.warnings)
 
 
+def test_more_sequences_a_step_than_any_job_has_are_a_typed_refusal():
+    implied = Implied(
+        chip_name=sure("NVIDIA B200"),
+        world_size=sure(2**20),
+        dp=sure(2**20),
+        phase=sure("training"),
+        shapes=ModelShapes(tokens=2**20),
+    )
+    with pytest.raises(InvalidDescription, match="sequences on 1,048,576 devices"):
+        job_of({}, summary_of(compute_ms=500, implied=implied))
+
+
 def test_sharded_training_is_read_off_its_collectives():
     implied = Implied(
         chip_name=sure("NVIDIA B200"),

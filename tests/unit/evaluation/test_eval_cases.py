@@ -4,7 +4,7 @@ import pytest
 from evaluation_examples import LLAMA, MIXTRAL, row
 
 from agents.evaluation.cases import MOST_OPEN_STEP_TOKENS, case_of
-from agents.evaluation.refusal import Refused
+from agents.evaluation.refusal import LONGEST_REASON, Refused
 from projector.specs.software import MEGATRON_2022
 
 
@@ -117,3 +117,46 @@ def test_what_cannot_be_projected_is_refused_with_its_reason(changes, reason):
     with pytest.raises(Refused) as refusal:
         case(**changes)
     assert reason in str(refusal.value)
+
+
+def test_a_value_out_of_range_is_refused_by_its_name():
+    with pytest.raises(Refused, match="seq_len: Input should be less than"):
+        case(seq_len=10**17)
+
+
+def test_a_reason_that_quotes_a_file_stays_short():
+    with pytest.raises(Refused) as refusal:
+        case(hardware={"chip": "h" * 5000})
+    assert len(str(refusal.value)) <= LONGEST_REASON + 3
+
+
+def test_a_row_says_what_its_framework_keeps_in_memory():
+    bf16 = case(framework="Megatron-DeepSpeed", release="trial 3, BF16 optimizer")
+    assert bf16.software.gradient_bytes == 6
+    assert case(framework="Megatron-DeepSpeed").software.gradient_bytes == 2
+    assert case(framework="MaxText", adopted={"recompute": "custom"}).software.offloads_inputs
+    assert not case(framework="MaxText", adopted={"recompute": "full"}).software.offloads_inputs
+
+
+def test_torchtitan_did_not_compile_its_loss_before_2025():
+    named = "github:pytorch/torchtitan@abc:benchmarks/llama3_h100_{}_torchtitan.md"
+    old, new = (case(framework="torchtitan", source=named.format(month)) for month in ("202412", "2025-06"))
+    assert (old.software.loss_bytes, new.software.loss_bytes) == (12.0, 4.0)
+
+
+def test_modules_that_selective_recompute_repeats_are_read():
+    adopted = {"recompute": "selective: layernorm, moe"}
+    assert case(adopted=adopted).software.selective_experts
+    assert not case(adopted={"recompute": "selective"}).software.selective_experts
+    assert {plan.recompute for plan in plans(adopted=adopted)} == {"selective"}
+
+
+def test_recompute_of_every_so_many_th_layer_is_open():
+    found = plans(framework="fms-fsdp", adopted={"recompute": "selective"})
+    assert {plan.recompute for plan in found} == {"none", "selective", "full"}
+
+
+def test_what_a_configuration_recomputes_unless_told_otherwise_is_no_open_knob():
+    one = case(framework="torchtitan", adopted={"recompute": None})
+    assert {plan.recompute for option in one.options for plan in option.plans} == {"selective"}
+    assert "recompute" not in one.assumed

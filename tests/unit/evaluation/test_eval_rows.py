@@ -19,6 +19,25 @@ def test_a_row_keeps_what_it_states_in_base_si():
     assert one.group == "small|h100-sxm"
 
 
+def test_memory_is_read_in_the_unit_the_framework_prints():
+    assert row(measured={"mem_gb_per_chip": 70}, framework="torchtitan").measured.memory_bytes == 70 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("recompute", "extra", "waits"),
+    [
+        ("custom", None, None),
+        ("custom (decoder_layer_input,out_proj offload)", None, True),
+        ("custom", {"decoder_layer_input": "device"}, False),
+        ("full", {"decoder_layer_input": "offload"}, True),
+        ("full", None, False),
+        (None, None, False),
+    ],
+)
+def test_where_layer_inputs_wait_is_read_or_left_open(recompute, extra, waits):
+    assert row(adopted={"recompute": recompute, "extra": extra}).plan.offloads_inputs is waits
+
+
 def test_what_is_not_stated_is_unknown_and_counts_as_one_only_among_degrees():
     one = row(adopted={"tp": None, "vp": None, "ep": 4}, micro_batch=None)
     assert one.plan.tp is None
@@ -37,6 +56,7 @@ def test_what_is_not_stated_is_unknown_and_counts_as_one_only_among_degrees():
         ({"adopted": "dp 8"}, "adopted is 'dp 8', not an object"),
         ({"measured": {"tokens_per_s_per_chip": 10**400}}, "not a number"),
         ({"measured": {"step_time_s": True}}, "measured.step_time_s is True, not a number"),
+        ({"measured": {"step_time_s": 1e-300}}, "measured.step_time_s is 1e-300, not a positive number"),
         ({"hardware": {"count": 0}}, "chip or number of chips not stated"),
     ],
 )
@@ -119,6 +139,19 @@ def test_files_are_told_apart_by_what_they_hold():
     assert material.row_ids == {"row-1"}
     assert material.strata == {"small|h100|8": "modern"}
     assert material.missing_rows() == frozenset()
+
+
+def test_a_sweep_ends_where_its_text_is_no_table_any_more():
+    line = "8,64,2,1024,16,24,2048,2,2,2,1500.5"
+    good, broken = read_vtrain(f'{VTRAIN_HEADER}{line}\n"{"9" * 200_000}', "sweep.csv")
+    assert isinstance(good, MeasuredRow)
+    assert isinstance(broken, Unreadable)
+    assert "field larger than field limit" in broken.reason
+
+
+def test_a_long_first_line_does_not_hide_the_rows_behind_it():
+    text = '{"note": "' + "x" * 200_000 + '"}\n' + text_of(row_values())
+    assert kind_of(TextFile("rows.jsonl", text)) == "rows"
 
 
 @pytest.mark.parametrize("text", ["", "chip,price\nh100,2\n", '{"hidden_size": 4096}\n'])

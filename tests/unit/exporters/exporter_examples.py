@@ -74,7 +74,9 @@ def training_jobs(draw):
         dp=dp,
         fsdp=fsdp,
         zero_stage=zero_stage,
-        optimizer_shard=draw(st.sampled_from([0, *(d for d in POWERS if d < dp * cp and dp * cp % d == 0)])) if zero_stage == 1 else 0,
+        optimizer_shard=draw(st.sampled_from([0, *(d for d in POWERS if d < dp * cp and dp * cp % d == 0)]))
+        if zero_stage == 1
+        else 0,
         tp=tp,
         sp=tp > 1 and draw(st.booleans()),
         pp=pp,

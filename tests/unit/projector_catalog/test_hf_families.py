@@ -123,6 +123,9 @@ def test_mpt_and_bloom_have_alibi_positions():
     [
         (DEEPSEEK_V3 | {"index_topk": 2048}, "index_topk"),
         (DEEPSEEK_V3 | {"moe_layer_freq": 2}, "moe_layer_freq 2"),
+        (DEEPSEEK_V3 | {"moe_layer_freq": [0] * 2 + [1] * 59}, "moe_layer_freq"),
+        (DEEPSEEK_V3 | {"num_hidden_layers": 10**17}, "num_hidden_layers is above"),
+        (DEEPSEEK_V3 | {"first_k_dense_replace": 10**17}, "first_k_dense_replace is above"),
         (DEEPSEEK_V3 | {"num_experts": 64}, "n_routed_experts 256 and num_experts 64"),
         (DEEPSEEK_V3 | {"kv_lora_rank": None}, "lacks kv_lora_rank"),
         (DEEPSEEK_V3 | {"n_routed_experts": None}, "lacks num_local_experts"),

@@ -2,6 +2,7 @@
 
 import pytest
 from projector_examples import cluster, dense_model, ideal, moe_model, switched_chip, training
+from pydantic import ValidationError
 
 from projector.breakdown import Projection
 from projector.graph.sync import BROADCAST_S
@@ -133,6 +134,11 @@ def test_drifting_ranks_wait_for_each_other_in_every_collective() -> None:
         axis_s(projected(Software(host_factor=factor), plan, hardware=chip), "tp") for factor in (1.0, 12.0)
     )
     assert drifting > calm
+
+
+def test_no_stack_runs_below_the_floor_of_a_kernel() -> None:
+    with pytest.raises(ValidationError, match="host_factor"):
+        Software(host_factor=0.5)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from projector.cost.training_memory import activation_bytes
 from projector.graph.training_graph import TrainingGraph, training_graph
 from projector.project import project
 from projector.specs.architecture import ModelArchitecture
+from projector.specs.hardware import Figure, HardwareProfile
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import CURRENT, MEGATRON_2022, Software
@@ -76,9 +77,17 @@ def test_context_parallelism_divides_activations() -> None:
     assert split == pytest.approx(whole / 4)
 
 
-def memory(plan: ParallelismPlan, model: ModelArchitecture, global_batch: int) -> MemoryBreakdown:
-    hardware = switched_chip()
-    found = project(plan, training(global_batch), model, cluster(hardware, plan.devices), hardware).memory
+def memory(
+    plan: ParallelismPlan,
+    model: ModelArchitecture,
+    global_batch: int,
+    software: Software = CURRENT,
+    *,
+    hardware: HardwareProfile | None = None,
+) -> MemoryBreakdown:
+    hardware = hardware or switched_chip()
+    machine = cluster(hardware, plan.devices)
+    found = project(plan, training(global_batch), model, machine, hardware, software=software).memory
     assert found is not None
     return found
 
@@ -93,7 +102,7 @@ def test_mixed_precision_adam_takes_18_bytes_a_parameter() -> None:
 
 def test_fully_sharded_state_is_16_bytes_over_the_group() -> None:
     model = dense_model()
-    found = memory(ParallelismPlan(dp=8, fsdp=8, zero_stage=3), model, 8)
+    found = memory(ParallelismPlan(dp=8, fsdp=8, zero_stage=3, grad_accum=2), model, 16)
     state = found.weights_bytes + found.gradients_bytes + found.optimizer_bytes
     assert state == pytest.approx(16 * model.parameters / 8)
 
@@ -122,14 +131,94 @@ def test_reserve_is_never_planned_with() -> None:
 
 
 def test_only_a_gpu_keeps_the_vocabulary_gathered_beside_the_layers() -> None:
-    # two tables of 32000 x 1024 in 16 bit; a compiler gathers them when no layer is
+    # two tables of 32000 x 1024 in 16 bit; a compiler gathers single arrays, and the tables when nothing else is
     plan, model = ParallelismPlan(dp=8, fsdp=8, zero_stage=3), dense_model()
-    buffers = {}
-    for kind in KINDS:
-        hardware = switched_chip(kind=kind)
-        memory = project(plan, training(8), model, cluster(hardware, 8), hardware).memory
-        assert memory is not None
-        buffers[kind] = memory.buffers_bytes
+    buffers = {kind: memory(plan, model, 8, hardware=switched_chip(kind=kind)).buffers_bytes for kind in KINDS}
     layer = model.attention_parameters + model.dense_mlp_parameters + 2 * model.hidden_size
+    array = model.intermediate_size * model.hidden_size
     tables = 2 * model.embedding_parameters + model.hidden_size
-    assert buffers["gpu"] - buffers["tpu"] == pytest.approx(min(3 * 2 * layer, 2 * tables))
+    # and the transient activation, 2 x 4096 features a token, stands where the loss was
+    transient = 2 * S * 2 * model.intermediate_size
+    gathered = 2 * (3 * layer + tables) - 2 * max(3 * array, tables)
+    assert buffers["gpu"] - buffers["tpu"] == pytest.approx(gathered + transient)
+
+
+def test_capacity_is_what_the_runtime_counts_where_that_is_known() -> None:
+    plain = switched_chip()
+    counted = Figure(value=106e9, source="log", retrieved="2026-01-01")
+    known = plain.model_copy(update={"reported_hbm_bytes": counted})
+    by_chip = [memory(ParallelismPlan(), dense_model(), 1, hardware=chip).capacity_bytes for chip in (plain, known)]
+    assert by_chip == [100e9, 106e9]
+
+
+def test_sharded_gradients_of_one_micro_batch_take_the_room_of_freed_activations() -> None:
+    model = gpt(LAYERS, H, A)
+    plan = ParallelismPlan(dp=8, fsdp=8, zero_stage=3)
+    once = memory(plan, model, 8)
+    twice = memory(plan.model_copy(update={"grad_accum": 2}), model, 16)
+    assert twice.gradients_bytes == pytest.approx(4 * model.parameters / 8)
+    assert once.gradients_bytes == 0.0
+    assert once.activations_bytes == twice.activations_bytes
+
+
+def test_a_pipeline_of_pytorch_keeps_stages_gathered_and_gradients_whole() -> None:
+    model = dense_model()
+    plan = ParallelismPlan(dp=4, fsdp=4, zero_stage=3, pp=2, grad_accum=4)
+    found = memory(plan, model, 16, Software(gathers_stages=True))
+    layered = memory(plan, model, 16)
+    assert found.gradients_bytes == pytest.approx(4 * layered.gradients_bytes)
+    assert found.buffers_bytes > layered.buffers_bytes
+    assert found.weights_bytes == layered.weights_bytes
+
+
+def test_zero_3_shards_over_the_context_group_where_nothing_else_is_left() -> None:
+    found = memory(ParallelismPlan(zero_stage=3, cp=8, grad_accum=2), dense_model(), 2)
+    assert found.weights_bytes == pytest.approx(4 * dense_model().parameters / 8)
+
+
+@pytest.mark.parametrize("each", [2, 4, 6])
+def test_whole_gradients_take_what_the_software_keeps(each: Literal[2, 4, 6]) -> None:
+    model = dense_model()
+    assert memory(ParallelismPlan(), model, 1, Software(gradient_bytes=each)).gradients_bytes == each * model.parameters
+
+
+def test_a_bucket_is_a_buffer_beside_the_gradients() -> None:
+    plain, bucket = (memory(ParallelismPlan(), dense_model(), 1, Software(bucket_bytes=size)) for size in (0.0, 2e9))
+    assert bucket.buffers_bytes - plain.buffers_bytes == pytest.approx(2e9)
+
+
+def test_offloaded_inputs_leave_two_layers_on_the_device() -> None:
+    plan = ParallelismPlan(recompute="full")
+    model = gpt(LAYERS, H, A)
+    device, host = (memory(plan, model, 1, Software(offloads_inputs=off)).activations_bytes for off in (False, True))
+    assert device - host == pytest.approx((LAYERS - 2) * 2 * S * H)
+
+
+def test_the_loss_holds_what_the_software_says_beside_the_product() -> None:
+    plan, model = ParallelismPlan(), dense_model()
+    small, large = (memory(plan, model, 1, Software(loss_bytes=size)).activations_bytes for size in (2.0, 12.0))
+    assert large - small == pytest.approx(10 * S * model.vocab_size)
+
+
+def test_every_other_product_is_half_of_them() -> None:
+    model = dense_model()
+    h, q, kv, f = 1024, 1024, 256, 4096
+    # input; half of Q, K, V, gate, up and the two results of width h; attention output and a log-sum a head
+    token = 2 * h + (q + 2 * kv + 2 * f + 2 * h) + 2 * q + 4 * 16
+    plan = ParallelismPlan(recompute="selective")
+    assert layer_activations(plan, model, Software(selective_products=True)) == pytest.approx(S * token)
+
+
+def test_repeating_whole_moe_blocks_keeps_no_activation_of_experts() -> None:
+    plan, model = ParallelismPlan(recompute="selective"), moe_model()
+    usual, block = (layer_activations(plan, model, Software(selective_experts=on)) for on in (False, True))
+    full = layer_activations(ParallelismPlan(recompute="full"), model, CURRENT)
+    assert full < block < usual
+
+
+def test_no_more_is_gathered_than_the_software_allows() -> None:
+    plan, model = ParallelismPlan(dp=8, fsdp=8, zero_stage=3), dense_model()
+    free, capped = (memory(plan, model, 8, Software(live_parameters=limit)).buffers_bytes for limit in (None, 1e6))
+    tables = 2 * model.embedding_parameters + model.hidden_size
+    layer = model.attention_parameters + model.dense_mlp_parameters + 2 * model.hidden_size
+    assert free - capped == pytest.approx(2 * (3 * layer + tables) - 2 * 3 * 1e6)
