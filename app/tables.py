@@ -48,7 +48,7 @@ def show_diagnosis(answer: DiagnoseAnswer) -> None:
         ]
         headers = ("collective", "group", "size", "axis", "count", "sum [ms]", "exposed [ms]")
         out.print(table(headers, collective_rows, (LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT, RIGHT)))
-    show_links(out, answer.links, answer.lateness)
+    show_links(out, answer.links, answer.lateness, answer.job)
     show_copies(out, answer.copies)
     show_serving(out, answer.serving_phases)
     show_work(out, answer.work)

@@ -22,12 +22,12 @@ def show_comparison(comparison: Comparison) -> None:
     rows = [(words(c.kind), *_times(c.before_ns, c.after_ns)) for c in comparison.kinds]
     out.print(table(("kind", "before [ms]", "after [ms]", "change [ms]"), rows, (LEFT, RIGHT, RIGHT, RIGHT)))
     if comparison.communication:
-        section(out, "Communication by axis")
+        section(out, "Communication by axis [ms]")
         axis_rows = [
             (c.axis, *_times(c.before_ns, c.after_ns), *_times(c.before_exposed_ns, c.after_exposed_ns))
             for c in comparison.communication
         ]
-        headers = ("axis", "before [ms]", "after [ms]", "change [ms]", "exposed before", "exposed after", "change")
+        headers = ("axis", "before", "after", "change", "exposed before", "exposed after", "change")
         out.print(table(headers, axis_rows, (LEFT, *(RIGHT,) * 6)))
     if comparison.phases:
         section(out, "Serving steps, median")

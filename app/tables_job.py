@@ -144,8 +144,8 @@ def show_serving(out: Console, phases: Sequence[ServingPhase]) -> None:
     out.print(table(headers, rows, (LEFT, *(RIGHT,) * 6)))
 
 
-def show_links(out: Console, links: Sequence[LinkRate], lateness: Sequence[RankLateness]) -> None:
-    """Bus bandwidth by process group, and who keeps the others waiting."""
+def show_links(out: Console, links: Sequence[LinkRate], lateness: Sequence[RankLateness], job: JobRanks) -> None:
+    """Bus bandwidth by process group, and who of the ranks in the files keeps the others waiting."""
     if links:
         section(out, "Links: bus bandwidth of large messages")
         rows = [
@@ -157,7 +157,7 @@ def show_links(out: Console, links: Sequence[LinkRate], lateness: Sequence[RankL
                 number(one.bus_bytes_per_s / 1e9),
                 number(None if one.peak_bytes_per_s is None else one.peak_bytes_per_s / 1e9),
                 percent(one.peak_frac),
-                ("degraded: " + plain(one.why)) if one.degraded else plain(one.why),
+                _finding(one),
             )
             for one in sorted(links, key=lambda one: not one.degraded)[:RANKS_SHOWN]
         ]
@@ -169,7 +169,14 @@ def show_links(out: Console, links: Sequence[LinkRate], lateness: Sequence[RankL
         for one in late[:RANKS_SHOWN]:
             paragraph(out, f"rank {one.rank}: {one.why}")
         if not late:
-            paragraph(out, "no rank keeps the others waiting more often than chance")
+            whose = "no rank" if not job.missing_count else "none of the ranks in these files"
+            paragraph(out, f"{whose} keeps the others waiting more often than chance")
+
+
+def _finding(link: LinkRate) -> str:
+    if link.degraded:
+        return "degraded: " + plain(link.why)
+    return plain(link.why) or ("" if link.waiting_removed else "at least: time includes waiting for other ranks")
 
 
 def _job_lines(job: JobRanks) -> list[str]:

@@ -44,6 +44,10 @@ _COPIED: Final = (
 _PEERS: Final = re.compile(r"\w{1,8}:(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})$")
 _LEAST_COMPUTE_SHARE = 0.1
 
+MOST_LINES: Final = 4_096
+"""Lines of collectives of one rank; a job of 100,000 chips uses tens of groups a rank."""
+OTHER_GROUPS: Final = "other groups"
+
 
 @dataclass(frozen=True, slots=True)
 class Communication:
@@ -97,17 +101,33 @@ def collective_table(
     compute: Intervals,
     axis_of: Callable[[Communication], Axis],
 ) -> tuple[CollectiveTime, ...]:
-    """One line for each (collective, group), the costliest first."""
+    """One line for each (collective, group), the costliest first; beyond MOST_LINES one for each collective, of the
+    group `OTHER_GROUPS`.
+    """
     lines: dict[tuple[str, str], list[Communication]] = {}
     for one in found:
         lines.setdefault((one.collective, one.group), []).append(one)
+    if len(lines) > MOST_LINES:
+        lines = _fewer(trace, lines)
     rows = [np.array([member.row for member in members], dtype=np.int64) for members in lines.values()]
     exposed = _exposed_ns([union_of(trace, mine) for mine in rows], compute)
     table = (
-        _line(trace, members, mine, exposed_ns, axis_of)
-        for members, mine, exposed_ns in zip(lines.values(), rows, exposed, strict=True)
+        _line(trace, group, members, mine, exposed_ns, axis_of)
+        for ((_, group), members), mine, exposed_ns in zip(lines.items(), rows, exposed, strict=True)
     )
     return tuple(sorted(table, key=lambda line: (-line.total_ns, line.collective, line.group)))
+
+
+def _fewer(
+    trace: Trace, lines: dict[tuple[str, str], list[Communication]]
+) -> dict[tuple[str, str], list[Communication]]:
+    """The costliest of many lines, the others put together."""
+    cost = {key: sum(int(trace.duration_ns[one.row]) for one in members) for key, members in lines.items()}
+    ordered = sorted(lines, key=lambda key: (-cost[key], key))
+    kept = {key: lines[key] for key in ordered[:MOST_LINES]}
+    for key in ordered[MOST_LINES:]:
+        kept.setdefault((key[0], OTHER_GROUPS), []).extend(lines[key])
+    return kept
 
 
 def _exposed_ns(sets: list[Intervals], compute: Intervals) -> list[int]:
@@ -124,6 +144,7 @@ def _exposed_ns(sets: list[Intervals], compute: Intervals) -> list[int]:
 
 def _line(
     trace: Trace,
+    group: str,
     members: list[Communication],
     rows: Ints,
     exposed_ns: int,
@@ -135,9 +156,9 @@ def _line(
     stated = [message for message in messages if message is not None]
     return CollectiveTime(
         collective=members[0].collective,
-        group=members[0].group,
+        group=group,
         group_size=sizes.pop() if len(sizes) == 1 else None,
-        axis=axis_of(members[0]),
+        axis=axis_of(members[0]) if group != OTHER_GROUPS else "unknown",
         count=len(members),
         total_ns=int(trace.duration_ns[rows].sum()),
         exposed_ns=exposed_ns,

@@ -18,9 +18,11 @@ lies between 30 and 100 us; real waits begin there."""
 
 _LEAST_KNOWN_SHARE = 0.5
 _FEW_LAUNCHES = 50
+_FEW_GRAPHS = 8
 _FEW_CALLS = 500
 _ONE_IN = 100
 _LAUNCH: Final = re.compile(r"(?:cuda|cu|hip)(?:Ext)?(?:Module)?Launch(?:Cooperative)?Kernel")
+_GRAPH_LAUNCH: Final = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,20 +95,21 @@ def launch_bound_frac(causes: GapCauses) -> float | None:
 
 
 def lacks_kernels(trace: Trace, links: Links) -> tuple[int, int] | None:
-    """(kernel launches without a kernel in the trace, all of them) where most are; None elsewhere.
+    """(launches of kernels, or of graphs, without a kernel in the trace, all of them) where most are; None elsewhere.
 
     So it is while a graph is captured, in thinned files, and where the profiler lost device events. Launches behind the
     last one that has a kernel count only where none has: their kernels may have run after the profile ended.
     """
-    is_launch = np.fromiter((_LAUNCH.match(name) is not None for name in trace.names), np.bool_, len(trace.names))
-    launches = trace.named(trace.rows(Category.RUNTIME), is_launch)
-    with_kernel = np.isin(launches, links.launch)
-    if with_kernel.any():
-        launches = launches[: int(np.flatnonzero(with_kernel)[-1]) + 1]
-    missing = len(launches) - int(with_kernel.sum())
-    if len(launches) < _FEW_LAUNCHES or 2 * missing <= len(launches):
-        return None
-    return missing, len(launches)
+    for pattern, few in ((_LAUNCH, _FEW_LAUNCHES), (_GRAPH_LAUNCH, _FEW_GRAPHS)):
+        is_launch = np.fromiter((pattern.match(name) is not None for name in trace.names), np.bool_, len(trace.names))
+        launches = trace.named(trace.rows(Category.RUNTIME), is_launch)
+        with_kernel = np.isin(launches, links.launch)
+        if with_kernel.any():
+            launches = launches[: int(np.flatnonzero(with_kernel)[-1]) + 1]
+        missing = len(launches) - int(with_kernel.sum())
+        if len(launches) >= few and 2 * missing > len(launches):
+            return missing, len(launches)
+    return None
 
 
 def is_thinned(trace: Trace, links: Links) -> bool:

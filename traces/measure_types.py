@@ -73,10 +73,13 @@ class ServingPhase(Record):
     requests_min: int | None = None
     requests_median: float | None = None
     requests_max: int | None = None
-    prompts: int | None = Field(None, description="requests in prefill, of all steps; a chunk of a prompt counts as one")
+    prompts: int | None = Field(
+        None, description="requests in prefill, of all steps; a chunk of a prompt counts as one"
+    )
     prefill_tokens: int | None = Field(None, description="new prompt tokens of all steps")
     reached_tokens: int | None = Field(
-        None, description="length those prompts have after their steps, earlier and cached tokens included, of all steps"
+        None,
+        description="length those prompts have after their steps, earlier and cached tokens included, of all steps",
     )
     decoding_max: int | None = Field(None, description="most requests that decode in one step")
     decode_tokens: int | None = Field(None, description="tokens asked for by requests in decode, of all steps")

@@ -7,6 +7,7 @@ from agents.request import PlanRequest
 from projector.errors import InvalidDescription
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.plan import ParallelismPlan, Phase
+from projector.specs.record import MOST_SEQUENCES
 from projector.specs.workload import WorkloadSpec
 from traces.measure_types import ServingPhase
 from traces.summary_types import Inferred, ModelShapes, TraceSummary
@@ -104,6 +105,11 @@ def _training(
             global_batch,
             f"{ASSUMED_SEQUENCES_A_DEVICE} sequences a device",
             "a larger batch hides more communication and feeds pipelines, a smaller one limits data parallelism",
+        )
+    if global_batch > MOST_SEQUENCES:
+        raise InvalidDescription(
+            f"a step of {global_batch:,} sequences on {devices:,} devices is beyond {MOST_SEQUENCES:,}",
+            hint="state workload.global_batch",
         )
     return WorkloadSpec.model_validate(shared | {"seq_len": seq_len, "global_batch": global_batch}), current
 

@@ -11,7 +11,21 @@ from agents.wording import percent, quoted
 from projector.breakdown import Axis, OperatorKind
 from traces.summary_types import TraceSummary
 
-EXPOSED_WORDS = "Communication that no kernel hides takes {} of"
+_ON_DEVICE = {
+    "compute": "Kernels run {} of",
+    "exposed-communication": "Communication that no kernel hides takes {} of",
+    "hidden-communication": "Communication under kernels takes {} of",
+    "exposed-copy": "Copies that nothing hides take {} of",
+    "idle": "The device is idle {} of",
+}
+# a trace without device events says nothing of kernels, and of the device not even that it is idle
+_ON_HOST = {
+    "compute": "Host operators that do not communicate run {} of",
+    "exposed-communication": "Host operators that communicate, beside which no other runs, take {} of",
+    "hidden-communication": "Host operators that communicate, beside which others run, take {} of",
+    "exposed-copy": "",
+    "idle": "No host operator runs in {} of",
+}
 
 K = TypeVar("K", OperatorKind, Axis)
 
@@ -26,21 +40,24 @@ def share_evidence(signals: Signals, root: str) -> tuple[Evidence, ...]:
     shares, source, span = signals.shares, signals.source, _span(signals)
     suffix, whole = ("_ns", "summary") if source == "measured" else ("_s", root)
     hidden = shares.hidden_communication
+    words = _ON_DEVICE if signals.device else _ON_HOST
     rows = [
-        ("compute", "compute", shares.compute, "Kernels run {} of"),
-        ("exposed-communication", "exposed_communication", shares.exposed_communication, EXPOSED_WORDS),
-        ("hidden-communication", "communication", hidden, "Communication under kernels takes {} of"),
-        ("exposed-copy", "exposed_copy", shares.exposed_copy, "Copies that nothing hides take {} of"),
-        ("idle", "idle", shares.idle, "The device is idle {} of"),
+        ("compute", "compute", shares.compute),
+        ("exposed-communication", "exposed_communication", shares.exposed_communication),
+        ("hidden-communication", "communication", hidden),
+        ("exposed-copy", "exposed_copy", shares.exposed_copy),
+        ("idle", "idle", shares.idle),
     ]
     found = [
-        fraction_evidence(name, f"{words.format(percent(value))} {span}.", value, source, f"{root}.{field}{suffix}")
-        for name, field, value, words in rows
-        if value or name != "hidden-communication"
+        fraction_evidence(
+            name, f"{words[name].format(percent(value))} {span}.", value, source, f"{root}.{field}{suffix}"
+        )
+        for name, field, value in rows
+        if words[name] and (value or name != "hidden-communication")
     ]
     kinds, axes = ("kernel_classes", "collectives") if source == "measured" else ("by_kind", "by_axis")
     for kind, share in _largest_first(signals.kinds):
-        claim = f"Kernels of kind {kind} take {percent(share)} of {span}."
+        claim = f"{_events(signals)} of kind {kind} take {percent(share)} of {span}."
         found.append(fraction_evidence(f"kind-{kind}", claim, share, source, f"{whole}.{kinds}[kind={kind}]"))
     for axis, share in _largest_first(signals.axes_exposed):
         claim = f"{AXIS_PHRASE[axis].capitalize()} communication is exposed for {percent(share)} of {span}."
@@ -51,6 +68,10 @@ def share_evidence(signals: Signals, root: str) -> tuple[Evidence, ...]:
 def _largest_first(shares: Mapping[K, float]) -> list[tuple[K, float]]:
     """What has a share at all, the largest first, equal ones by name."""
     return sorted(((name, share) for name, share in shares.items() if share > 0), key=lambda item: (-item[1], item[0]))
+
+
+def _events(signals: Signals) -> str:
+    return "Kernels" if signals.device else "Host operators"
 
 
 def _span(signals: Signals) -> str:
@@ -70,7 +91,8 @@ def trace_only_evidence(summary: TraceSummary, signals: Signals) -> tuple[Eviden
         )
     found += _bubble_evidence(summary)
     if signals.shares.unclassified > 0:
-        claim = f"Kernels that no rule could classify take {percent(signals.shares.unclassified)} of {_span(signals)}."
+        unclassified = percent(signals.shares.unclassified)
+        claim = f"{_events(signals)} that no rule could classify take {unclassified} of {_span(signals)}."
         found.append(
             fraction_evidence("unclassified", claim, signals.shares.unclassified, "measured", "summary.unclassified_ns")
         )
@@ -79,9 +101,10 @@ def trace_only_evidence(summary: TraceSummary, signals: Signals) -> tuple[Eviden
         top = summary.top_kernels[0]
         share = top.total_ns / summary.window_ns
         name = quoted(top.name)
-        claim = f"The costliest kernel, '{name}' ({top.kind}), runs {top.count} times, {percent(share)} of the window."
+        costliest = f"The costliest {'kernel' if signals.device else 'host operator'}, '{name}' ({top.kind}),"
+        claim = f"{costliest} runs {top.count} times, {percent(share)} of the window."
         found.append(fraction_evidence("top-kernel", claim, share, "measured", "summary.top_kernels[0]"))
-    if signals.skew > 0.01:
+    if signals.device and signals.skew > 0.01:
         claim = f"Ranks compute {percent(signals.skew)} of the window less than the busiest rank on average."
         found.append(fraction_evidence("skew", claim, signals.skew, "measured", "summary.ranks[].compute_ns"))
     if signals.small_message_frac > 0.05:
@@ -113,8 +136,12 @@ def _bubble_evidence(summary: TraceSummary) -> list[Evidence]:
     share = sum(bubble.bubble_ns for bubble in bubbles) / sum(bubble.window_ns for bubble in bubbles)
     ideals = {bubble.ideal_frac for bubble in bubbles}
     ideal = ideals.pop() if len(ideals) == 1 else None
-    best = "" if ideal is None else f"; 1F1B leaves {percent(ideal)} at best"
-    claim = f"Pipeline stages wait for one another {percent(share)} of the measured steps{best}."
+    # a stage that is done before the others waits for them outside of what is measured here
+    best = "" if ideal is None else f"; 1F1B leaves {percent(ideal)} of a whole step at best"
+    claim = (
+        f"Pipeline stages wait for one another {percent(share)} of the measured steps, between their first and their "
+        f"last work in each{best}."
+    )
     return [fraction_evidence("bubble", claim, share, "measured", "summary.ranks[].bubble.bubble_ns")]
 
 
@@ -145,7 +172,7 @@ def _row_evidence(signals: Signals, limit: MatrixLimit, suffix: str, subject: st
         return (
             Evidence(id=f"ev-rows{suffix}", claim=claim, value=limit.rows, unit="rows", source=signals.source, ref=ref),
         )
-    if limit.basis == "phase" and not suffix:
+    if limit.basis == "phase" and not suffix and signals.device:
         claim = "Matrix kernels of training are taken as limited by arithmetic; no shape in the trace says otherwise."
         return (Evidence(id="ev-training-matrix", claim=claim, source="assumed", ref="summary.implied.phase"),)
     return ()

@@ -130,3 +130,14 @@ def test_the_command_takes_the_promise_from_a_written_plan(tmp_path: Path, capsy
     assert json.loads(capsys.readouterr().out)["prediction"]["verdict"] == "partly"
     assert main([*arguments, "1"]) == 2
     assert "no proposal 1" in json.loads(capsys.readouterr().out)["detail"]
+
+
+def test_a_summary_takes_the_place_of_no_trace(tmp_path, capsys) -> None:
+    trace, summary = tmp_path / "rank0.json", tmp_path / "summary.json"
+    trace.write_bytes(BEFORE)
+    for given in (trace, tmp_path):
+        assert main(["summarise", str(given), "-o", str(trace)]) == 2
+        assert "is one of the traces" in capsys.readouterr().err
+    assert trace.read_bytes() == BEFORE
+    for _ in range(2):
+        assert main(["summarise", str(tmp_path), "-o", str(summary)]) == 0

@@ -23,7 +23,7 @@ NAMES = (
 
 @st.composite
 def kernels(draw: st.DrawFn) -> list[dict[str, Any]]:
-    return [
+    events = [
         {
             "ph": "X",
             "cat": draw(st.sampled_from(("kernel", "kernel", "gpu_memcpy"))),
@@ -36,6 +36,8 @@ def kernels(draw: st.DrawFn) -> list[dict[str, Any]]:
         }
         for _ in range(draw(st.integers(1, 12)))
     ]
+    events[0]["dur"] += 1  # a trace in which nothing takes time is refused
+    return events
 
 
 def summary(events: list[dict[str, Any]], origin: int = 0) -> TraceSummary:

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from projector.errors import CorruptTrace
-from traces.content import Limits
 from traces.inflate import inflated
+from traces.limits import RATIO_CHECKED_FROM_BYTES, Limits
 
 Compression = Literal["", "gzip", "bzip2", "xz"]
 
 _READ_BYTES: Final = 1 << 16
 _BLOCK_BYTES: Final = 1 << 20
 _XZ_MEMORY_BYTES: Final = 256 << 20
-_RATIO_CHECKED_FROM_BYTES: Final = 32 << 20
 
 
 class _Decompressor(Protocol):
@@ -71,7 +70,7 @@ def _decompressed(path: Path, compression: Compression, limits: Limits, name: st
                 raise CorruptTrace(f"{name} is damaged {compression}: {fault}", hint="copy the file again") from fault
             done += len(piece)
             limits.check("max_unpacked_bytes", done, f"decompressed size of {name} in bytes")
-            if done > _RATIO_CHECKED_FROM_BYTES:
+            if done > RATIO_CHECKED_FROM_BYTES:
                 limits.check("max_ratio", done / read, f"compression ratio of {name}")
             if piece:
                 yield piece

@@ -12,7 +12,7 @@ from traces.archive.members import Member, shown
 from traces.archive.stream import ByteStream, Compression, decompressed
 from traces.archive.tar import BLOCK, is_tar, tar_members
 from traces.archive.zip import zip_members
-from traces.content import Limits
+from traces.limits import RATIO_CHECKED_FROM_BYTES, Limits
 
 MOST_NESTED: Final = 2
 """An archive, and archives in it; deeper ones are left out."""
@@ -52,6 +52,7 @@ class Unpacking:
     """The folder the archives of a job are unpacked to, what they have used of the limits, and what is to be told.
 
     files     members seen; written and damaged: those unpacked, and those that could not be
+    packed_bytes  of the archives opened so far, on disk
     """
 
     folder: Path
@@ -60,6 +61,7 @@ class Unpacking:
     written: int = 0
     damaged: int = 0
     hidden: int = 0
+    packed_bytes: int = 0
     unpacked_bytes: int = 0
     told: list[str] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=count)
@@ -95,6 +97,8 @@ def unpack(path: Path, kind: Kind, name: str, unpacking: Unpacking, depth: int =
     """
     refused: dict[str, list[str]] = {}
     before = unpacking.written
+    if depth == 1:
+        unpacking.packed_bytes += path.stat().st_size
     for member in _until_damage(_members(path, kind, name, unpacking), unpacking):
         unpacking.files += 1
         unpacking.limits.check("max_files", unpacking.files, f"number of files up to {name}")
@@ -153,6 +157,9 @@ def _written(member: Member, title: str, unpacking: Unpacking) -> Unpacked | Non
                 unpacking.unpacked_bytes += len(piece)
                 unpacking.limits.check("max_decompressed_bytes", size_bytes, f"size of {title} in bytes")
                 unpacking.limits.check("max_unpacked_bytes", unpacking.unpacked_bytes, "unpacked size in bytes")
+                if unpacking.unpacked_bytes > RATIO_CHECKED_FROM_BYTES:
+                    ratio = unpacking.unpacked_bytes / max(unpacking.packed_bytes, 1)
+                    unpacking.limits.check("max_ratio", ratio, "compression ratio of all that was unpacked")
                 file.write(piece)
     except CorruptTrace as fault:
         path.unlink()

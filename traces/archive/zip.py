@@ -10,13 +10,12 @@ from typing import Final
 
 from projector.errors import CorruptTrace, TraceTooLarge
 from traces.archive.members import Member, left_out
-from traces.content import Limits
+from traces.limits import RATIO_CHECKED_FROM_BYTES, Limits
 
 _READ_BYTES: Final = 1 << 20
 _DIRECTORY_BYTES_A_FILE: Final = 1 << 9
 _LEAST_DIRECTORY_BYTES: Final = 1 << 20
 _ENCRYPTED: Final = 0x1
-_RATIO_CHECKED_FROM_BYTES: Final = 32 << 20
 # Others inflate a few thousand bytes to any size at once.
 _METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _METHOD_NAMES: Final = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz"}
@@ -83,7 +82,7 @@ def _pieces(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, limits: Limits, na
         with archive.open(entry) as file:
             while piece := file.read(_READ_BYTES):
                 done += len(piece)
-                if done > _RATIO_CHECKED_FROM_BYTES:
+                if done > RATIO_CHECKED_FROM_BYTES:
                     limits.check("max_ratio", done / max(entry.compress_size, 1), f"compression ratio of {name}")
                 yield piece
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError, ValueError) as fault:

@@ -1,10 +1,12 @@
 """Why two runs may not be comparable."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from traces.compare.types import Basis
 from traces.implied_types import Inferred
+from traces.measure_types import ServingPhase, ServingPhaseName
+from traces.stored.redact import REDACTED, is_redacted
 from traces.summary_types import TraceSummary
 
 _SAME_JOB: Final = (
@@ -14,6 +16,8 @@ _SAME_JOB: Final = (
     ("framework", "the framework"),
     ("dtype", "the precision"),
 )
+_WARNINGS_SHOWN: Final = 8
+_SAME_MIX_FRAC: Final = 0.05
 _SHAPES: Final = ("hidden_size", "layers", "experts", "tokens", "sequence_length", "micro_batch")
 
 
@@ -43,14 +47,35 @@ def _cautions(before: TraceSummary, after: TraceSummary, basis: Basis) -> Iterat
         ours, theirs = getattr(before.implied.shapes, field), getattr(after.implied.shapes, field)
         if ours is not None and theirs is not None and ours != theirs:
             yield f"{field.replace('_', ' ')} on a rank differs: {ours} before, {theirs} after"
-    phases = {one.phase for one in before.serving_phases}, {one.phase for one in after.serving_phases}
-    if phases[0] != phases[1]:
-        yield (
-            f"the serving phases differ: {', '.join(sorted(phases[0])) or 'none'} before, "
-            f"{', '.join(sorted(phases[1])) or 'none'} after"
-        )
+    if is_redacted(before) or is_redacted(after):
+        yield "names of kernels are redacted: those that were replaced are not compared"
+    yield from _of_phases(before.serving_phases, after.serving_phases)
     if before.files == after.files and before == after:
         yield "both are the same summary"
+    for title, summary in (("before", before), ("after", after)):
+        told = [warning for warning in summary.warnings if warning != REDACTED]
+        yield from (f"{title}: {warning}" for warning in told[:_WARNINGS_SHOWN])
+        if len(told) > _WARNINGS_SHOWN:
+            yield f"{title}: {len(told) - _WARNINGS_SHOWN} more warnings of reading are in its summary"
+
+
+def _of_phases(before: Sequence[ServingPhase], after: Sequence[ServingPhase]) -> Iterator[str]:
+    """Iterations of different phases, or of the same ones in another mix: the mean of all follows the mix."""
+    ours, theirs = _shares(before), _shares(after)
+    if ours.keys() != theirs.keys():
+        told = f"{', '.join(sorted(ours)) or 'none'} before, {', '.join(sorted(theirs)) or 'none'} after"
+        yield f"the serving phases differ: {told}"
+    elif ours:
+        phase = max(sorted(ours), key=lambda one: abs(theirs[one] - ours[one]))
+        if abs(theirs[phase] - ours[phase]) > _SAME_MIX_FRAC:
+            told = f"{phase} is {ours[phase]:.0%} of the iterations before, {theirs[phase]:.0%} after"
+            yield f"the mix of serving phases differs: {told}; compare phase by phase"
+
+
+def _shares(phases: Sequence[ServingPhase]) -> dict[ServingPhaseName, float]:
+    """Share of the iterations by phase."""
+    whole = sum(one.steps for one in phases)
+    return {one.phase: one.steps / whole for one in phases}
 
 
 def _value(inferred: Inferred[str] | Inferred[int] | None) -> str | int | None:

@@ -20,11 +20,13 @@ from traces.compare.types import (
     Term,
     TermChange,
 )
+from traces.stored.redact import is_redacted, stays
 from traces.summary_types import RankSummary, TimeShares, TraceSummary
 
 _TERMS: Final[tuple[Term, ...]] = get_args(Term)
 _KERNELS_LISTED: Final = 20
 _SIGNIFICANT_FROM_ERRORS: Final = 2.0
+_LEAST_STEPS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +96,16 @@ def _measured(summary: TraceSummary, basis: Basis) -> _Measured:
 
 
 def _error_ns(ranks: Iterable[RankSummary]) -> float | None:
-    """Standard error of a rank's mean step, the largest over ranks: their steps rise and fall together."""
+    """Standard error of a rank's mean step, the largest over ranks: their steps rise and fall together.
+
+    None where no rank has enough steps: the deviation of two says next to nothing of the next ones.
+    """
     errors = [
         found.deviation_ns / sqrt(found.measured)
         for rank in ranks
-        if (found := rank.step_statistics) is not None and found.deviation_ns is not None
+        if (found := rank.step_statistics) is not None
+        and found.deviation_ns is not None
+        and found.measured >= _LEAST_STEPS
     ]
     return max(errors, default=None)
 
@@ -184,7 +191,12 @@ def _kernels(a: _Measured, b: _Measured) -> tuple[KernelChange, ...]:
         return dict(sums)
 
     before, after = times(a), times(b)
-    changes = [KernelChange(name=name, before_ns=before.get(name), after_ns=after.get(name)) for name in before | after]
+    masked = is_redacted(a.summary) or is_redacted(b.summary)
+    changes = [
+        KernelChange(name=name, before_ns=before.get(name), after_ns=after.get(name))
+        for name in before | after
+        if not masked or stays(name)
+    ]
     changes.sort(key=lambda one: (-abs((one.after_ns or 0.0) - (one.before_ns or 0.0)), one.name))
     return tuple(changes[:_KERNELS_LISTED])
 

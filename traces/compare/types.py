@@ -19,9 +19,7 @@ class Side(Record):
     files: tuple[str, ...]
     time_ns: float = Field(gt=0)
     steps: int = Field(ge=0, description="measured steps of all ranks; 0: none marked, the window is compared")
-    error_ns: float | None = Field(
-        None, ge=0, description="standard error of time_ns; None where steps do not give one"
-    )
+    error_ns: float | None = Field(None, ge=0, description="standard error of time_ns; None: too few steps")
     ranks: int = Field(ge=1)
 
 

@@ -50,7 +50,7 @@ def cross_rank(ranks: Sequence[tuple[int | None, CollectiveLog]]) -> CrossRank:
         skew=group_skews(all_entered, logs),
         lateness=_lateness(all_entered, logs),
         links=judged(links, None),
-        warnings=(*_cut(ranks), *_told((*matches.refused, *clocks.refused)), *_apart(clocks)),
+        warnings=(*_cut(ranks), *_further(ranks), *_told((*matches.refused, *clocks.refused)), *_apart(clocks)),
     )
 
 
@@ -93,6 +93,18 @@ def _cut(ranks: Sequence[tuple[int | None, CollectiveLog]]) -> list[str]:
     return [
         f"between ranks the first {MOST_INSTANCES:,} collectives of a rank are compared; {count} ranks have up to "
         f"{most:,} more"
+    ]
+
+
+def _further(ranks: Sequence[tuple[int | None, CollectiveLog]]) -> list[str]:
+    """A rank profiled twice, where there are others to compare it with."""
+    profiles = Counter(rank for rank, log in ranks if rank is not None and len(log))
+    further = profiles.total() - len(profiles)
+    if len(profiles) < 2 or not further:
+        return []
+    return [
+        f"{further} profiles are further ones of their rank: between ranks only the collectives of the first are "
+        "compared"
     ]
 
 

@@ -2,9 +2,11 @@
 
 import pytest
 
-from tests.unit.traces.trace_examples import annotation, device_annotation, kernel, launch, op, trace_of
+from tests.unit.traces.trace_examples import annotation, device_annotation, kernel, launch, memcpy, op, trace_of
 from traces.compare.compare import compare
 from traces.compare.types import Comparison
+from traces.measure_types import ServingPhase
+from traces.stored.redact import redact
 from traces.summary import summarise
 from traces.summary_types import TraceSummary
 
@@ -55,6 +57,11 @@ def test_a_change_within_the_spread_of_the_steps_is_no_change() -> None:
     assert found.significant is False
 
 
+def test_two_steps_do_not_show_their_spread() -> None:
+    found = compare(run(gemm_us=60, all_reduce_us=40, steps=2), run(gemm_us=60, all_reduce_us=20, steps=2))
+    assert (found.before.error_ns, found.significant) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("after_us", "predicted", "verdict"),
     [
@@ -89,3 +96,42 @@ def test_a_summary_against_itself_changes_nothing_and_says_so() -> None:
     assert found.change_ns == 0
     assert all(one.change_ns == 0 for one in (*found.terms, *found.kinds))
     assert "both are the same summary" in found.cautions
+
+
+def test_pseudonyms_of_two_summaries_are_not_compared() -> None:
+    before, after = run(gemm_us=60, all_reduce_us=40), run(gemm_us=20, all_reduce_us=40)
+    assert before.top_kernels[0].name != after.top_kernels[0].name, "x1 is another kernel in each of them"
+    found = compare(redact(before), redact(after))
+    assert found.kernels == ()
+    assert any("redacted" in caution for caution in found.cautions)
+
+
+def test_names_of_our_words_are_compared_in_redacted_summaries_too() -> None:
+    def with_copy(copy_us: float) -> TraceSummary:
+        return summarise([trace_of(kernel("acme_gemm", 1, 60), memcpy(70, copy_us))])
+
+    found = compare(redact(with_copy(10)), with_copy(20))
+    assert [kernel.name for kernel in found.kernels] == ["Memcpy DtoD (Device -> Device)"]
+
+
+def test_what_reading_a_side_warned_of_is_told() -> None:
+    many = run(gemm_us=60, all_reduce_us=40).model_copy(update={"warnings": tuple(map("warning {}".format, range(10)))})
+    cautions = compare(run(gemm_us=60, all_reduce_us=40), many).cautions
+    assert "after: warning 7" in cautions
+    assert "after: warning 8" not in cautions
+    assert "after: 2 more warnings of reading are in its summary" in cautions
+
+
+def test_another_mix_of_serving_phases_is_told() -> None:
+    def serving(prefill: int, decode: int) -> TraceSummary:
+        phases = (
+            ServingPhase(phase="prefill", steps=prefill, total_ns=prefill, median_ns=1),
+            ServingPhase(phase="decode", steps=decode, total_ns=decode, median_ns=1),
+        )
+        return run(gemm_us=60, all_reduce_us=40).model_copy(update={"serving_phases": phases})
+
+    assert not any("mix" in caution for caution in compare(serving(10, 90), serving(12, 88)).cautions)
+    assert any(
+        caution.startswith("the mix of serving phases differs: decode is 90% of the iterations before, 60% after")
+        for caution in compare(serving(10, 90), serving(40, 60)).cautions
+    )

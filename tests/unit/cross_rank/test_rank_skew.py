@@ -98,3 +98,13 @@ def test_planted_waiting_is_found() -> None:
     planted = 3 * layers * (0.25 * 2 * MS + 0.25 * 4 * MS)
     assert waited["tp_0"] == pytest.approx(planted, rel=0.002)
     assert sum(one.waiting_ns for one in even) < 0.01 * planted
+
+
+def test_a_second_profile_of_each_rank_is_told_to_be_compared_with_nothing() -> None:
+    again = [shifted(ones, 1_000) for ones in three_ranks()]
+    logs = [(rank, log_of(*ones)) for rank, ones in enumerate(three_ranks())]
+    told = cross_rank([*logs, *((rank, log_of(*ones)) for rank, ones in enumerate(again))])
+    assert told.skew == cross_rank(logs).skew
+    assert told.warnings == (
+        "3 profiles are further ones of their rank: between ranks only the collectives of the first are compared",
+    )
