@@ -1,61 +1,99 @@
-"""The bytes of one trace file: read and inflated under limits, with what a reader needs to recognise the format."""
+"""One trace file: its bytes in blocks, inflated under limits, and what a reader needs to recognise the format."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Final, cast
+from typing import Final
 
-from isal import isal_zlib
+from projector.errors import EmptyTrace, InvalidDescription
+from traces.inflate import BLOCK_BYTES, GZIP_MAGIC, Ending, inflated
+from traces.limits import Limits
 
-from projector.errors import CorruptTrace, EmptyTrace, InvalidDescription, TraceTooLarge
+__all__ = ["GZIP_MAGIC", "HEAD_BYTES", "Content", "Limits", "open_content"]
 
-GZIP_MAGIC: Final = b"\x1f\x8b"
 HEAD_BYTES: Final = 65_536
 
-_DAMAGED: Final = cast(type[Exception], isal_zlib.error)  # the stub types the class as an instance
-_READ_BYTES = 1 << 20
-_INFLATE_BYTES = 8 << 20
-_RATIO_CHECKED_FROM_BYTES = 32 << 20
+_WHOLE: Final = Ending()
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of a file is believed. A passed limit raises `TraceTooLarge`, never cuts silently.
+class Content:
+    """Decompressed bytes of one file, in memory or on disk.
 
-    max_ratio is decompressed over compressed size; real traces reach about 40, a bomb about 1000. It is checked once
-    32 MiB came out, so that a small repetitive file is not refused.
+    file  what to call it in errors and answers
+    path  the file on disk, compressed as it is; None for bytes in memory
+
+    Of a file on disk no more is read than is asked for, beyond its first blocks. `blocks` goes through it in constant
+    memory, each time anew; `data` holds the whole of it from the first time it is asked for. Both may raise
+    `CorruptTrace` (damaged gzip) and `TraceTooLarge` (max_decompressed_bytes, max_ratio) on their way.
     """
 
-    max_compressed_bytes: int = 1 << 30
-    max_decompressed_bytes: int = 4 << 30
-    max_ratio: float = 200.0
-    max_events: int = 20_000_000
-    max_depth: int = 64
+    def __init__(
+        self, file: str, data: bytes | bytearray, truncated: bool = False, warnings: tuple[str, ...] = ()
+    ) -> None:
+        self.file = file
+        self.path: Path | None = None
+        self._data: bytes | bytearray | None = data
+        self._head = bytes(data[:HEAD_BYTES])
+        self._ending: Ending | None = Ending(truncated, warnings)
+        self._limits = Limits()
+        self._compressed = False
+        self._found: dict[bytes, bool] = {}
 
-    def check(self, name: str, value: float, what: str) -> None:
-        """Raise `TraceTooLarge` where `value` is above the limit called `name`."""
-        limit = getattr(self, name)
-        if value > limit:
-            raise TraceTooLarge(
-                f"{what} is at least {value:,.0f}, {value - limit:,.0f} over the limit of {limit:,.0f}",
-                hint=f"limit {name}; profile fewer steps, or raise the limit",
-            )
+    @classmethod
+    def on_disk(cls, path: Path, limits: Limits, name: str, *, compressed: bool) -> "Content":
+        """The content of a file; what its first blocks raise is raised at once."""
+        content = cls(name, b"")
+        content.path, content._limits, content._compressed = path, limits, compressed
+        content._data = content._ending = None
+        start = bytearray()
+        for block in content.blocks():
+            start += block
+            if len(start) > HEAD_BYTES:
+                break
+        else:
+            content._data = start
+        content._head = bytes(start[:HEAD_BYTES])
+        return content
 
+    def blocks(self) -> Iterator[bytes | bytearray]:
+        """The bytes from the start, in pieces of at most 256 KiB; in one piece where they are in memory."""
+        if self._data is not None:
+            yield self._data
+        elif self._compressed:
+            assert self.path is not None, "what is not in memory is on disk"
+            self._ending = yield from inflated(self.path, self._limits, self.file)
+        else:
+            assert self.path is not None, "what is not in memory is on disk"
+            with self.path.open("rb") as file:
+                while block := file.read(BLOCK_BYTES):
+                    yield block
+            self._ending = _WHOLE
 
-@dataclass(frozen=True)
-class Content:
-    """Decompressed bytes of one file. `truncated`: the compressed stream ended early."""
+    @property
+    def data(self) -> bytes | bytearray:
+        """All bytes. To go through a large file, use `blocks`."""
+        if self._data is None:
+            whole = bytearray()
+            for block in self.blocks():
+                whole += block
+            self._data = whole
+        return self._data
 
-    file: str
-    data: bytearray | bytes
-    truncated: bool = False
-    warnings: tuple[str, ...] = ()
+    @property
+    def truncated(self) -> bool:
+        """Whether the compressed stream ends early; reads the file through where nothing else did."""
+        return self._end().truncated
 
-    @cached_property
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was odd about the file itself; reads it through where nothing else did."""
+        return self._end().warnings
+
+    @property
     def head(self) -> bytes:
         """The first 64 KiB."""
-        return bytes(self.data[:HEAD_BYTES])
+        return self._head
 
     @cached_property
     def json_start(self) -> bytes:
@@ -64,20 +102,41 @@ class Content:
         return first if first in (b"{", b"[") else b""
 
     def mentions(self, *texts: bytes) -> bool:
-        """Whether any of `texts` stands anywhere in the content."""
-        return any(self.data.find(text) >= 0 for text in texts)
+        """Whether any of `texts` stands anywhere in the content. Reads on only until it finds one."""
+        if any(self._found.get(text) or self.head.find(text) >= 0 for text in texts):
+            return True
+        sought = [text for text in texts if text not in self._found]
+        overlap = max(map(len, sought), default=1) - 1
+        before = b""
+        for block in self.blocks() if sought else ():
+            piece = before + block if before else block
+            for text in sought:
+                if piece.find(text) >= 0:
+                    self._found[text] = True
+                    return True
+            before = bytes(piece[-overlap:]) if overlap else b""
+        self._found.update(dict.fromkeys(sought, False))
+        return False
 
     def matches(self, pattern: bytes) -> bool:
         """Whether `pattern` is found in the head."""
         return re.search(pattern, self.head) is not None
 
+    def _end(self) -> Ending:
+        if self._ending is None:
+            for _ in self.blocks():
+                pass
+        assert self._ending is not None, "set at the end of the blocks"
+        return self._ending
+
 
 def open_content(path: Path, limits: Limits, name: str | None = None) -> Content:
-    """Read one file; gzip is recognised by its magic bytes, never by the name.
+    """Open one file; gzip is recognised by its magic bytes, never by the name.
 
     name: what to call the file in errors and answers, where its path says nothing to the reader.
 
-    Raises `InvalidDescription` (no such file), `EmptyTrace`, `CorruptTrace`, `TraceTooLarge`.
+    Raises `InvalidDescription` (no such file), `EmptyTrace`, `TraceTooLarge` (size on disk), and what the first blocks
+    raise: `CorruptTrace`, `TraceTooLarge`. Damage and size further on come out while the content is read.
     """
     name = path.name if name is None else name
     if not path.is_file():
@@ -88,51 +147,4 @@ def open_content(path: Path, limits: Limits, name: str | None = None) -> Content
     with path.open("rb") as file:
         compressed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     limits.check("max_compressed_bytes" if compressed else "max_decompressed_bytes", size, f"size of {name} in bytes")
-    if not compressed:
-        return Content(name, path.read_bytes())
-    return _inflate(path, limits, name)
-
-
-def _inflate(path: Path, limits: Limits, name: str) -> Content:
-    """Inflate every member of a gzip file in bounded pieces, checking the limits after each."""
-    data = bytearray()
-    warnings: tuple[str, ...] = ()
-    member = isal_zlib.decompressobj(wbits=31)
-    read = 0
-    with path.open("rb") as file:
-        pending = file.read(_READ_BYTES)
-        while pending:
-            read += len(pending)
-            while not member.eof:
-                piece = _decompress(member, pending, name, len(data))
-                data += piece
-                pending = member.unconsumed_tail
-                limits.check("max_decompressed_bytes", len(data), f"decompressed size of {name} in bytes")
-                if len(data) > _RATIO_CHECKED_FROM_BYTES:
-                    limits.check("max_ratio", len(data) / read, f"compression ratio of {name}")
-                if not pending and len(piece) < _INFLATE_BYTES:
-                    break
-            if member.eof:
-                rest = member.unused_data or file.read(_READ_BYTES)
-                if not rest.startswith(GZIP_MAGIC):
-                    if rest.strip(b"\0"):
-                        warnings = ("bytes after the end of the gzip stream were ignored",)
-                    break
-                member, pending, read = isal_zlib.decompressobj(wbits=31), rest, read - len(member.unused_data)
-            else:
-                pending = file.read(_READ_BYTES)
-    if not data:
-        if member.eof:
-            raise EmptyTrace(f"{name} is a gzip file of nothing")
-        raise CorruptTrace(f"{name} ends inside the gzip header", hint="copy the file again")
-    return Content(name, data, truncated=not member.eof, warnings=warnings)
-
-
-def _decompress(member: "isal_zlib.Decompress", pending: bytes, name: str, done: int) -> bytes:
-    try:
-        piece: bytes = member.decompress(pending, _INFLATE_BYTES)
-    except _DAMAGED as fault:
-        raise CorruptTrace(
-            f"{name} is damaged gzip: {fault} after {done:,} decompressed bytes", hint="copy the file again"
-        ) from fault
-    return piece
+    return Content.on_disk(path, limits, name, compressed=compressed)

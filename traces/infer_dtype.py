@@ -17,11 +17,11 @@ from traces.rules.rule import LONGEST_NAME
 
 _NUMBER_FORMATS: Final[tuple[tuple[Dtype, re.Pattern[str]], ...]] = (
     ("fp8", re.compile(r"e4m3|e5m2|fp8|f8f8|F8B?S|float8", re.IGNORECASE)),
-    ("bf16", re.compile(r"bf16|bfloat16|cijk_\w*?_(?:BBS|B_BS|BSS|BB)_|bhalf", re.IGNORECASE)),
+    ("bf16", re.compile(r"bf16|bfloat16|\bcijk_\w{0,400}?_(?:BBS|B_BS|BSS|BB)_|bhalf", re.IGNORECASE)),
     ("fp4", re.compile(r"e2m1|fp4", re.IGNORECASE)),
     ("int8", re.compile(r"int8|i8i8|_I8", re.IGNORECASE)),
-    ("fp16", re.compile(r"f16f16|half|h16816|hgemm|cijk_\w*?_(?:HHS|H_HS|HSS)_|fp16", re.IGNORECASE)),
-    ("fp32", re.compile(r"sgemm|tf32|f32f32|scudnn|s1688|cijk_\w*?_(?:SB|S_B|SS)_|fp32|<float", re.IGNORECASE)),
+    ("fp16", re.compile(r"f16f16|half|h16816|hgemm|\bcijk_\w{0,400}?_(?:HHS|H_HS|HSS)_|fp16", re.IGNORECASE)),
+    ("fp32", re.compile(r"sgemm|tf32|f32f32|scudnn|s1688|\bcijk_\w{0,400}?_(?:SB|S_B|SS)_|fp32|<float", re.IGNORECASE)),
 )
 _FOUR_BIT: Final = re.compile(r"e2m1|mxfp4|nvfp4", re.IGNORECASE)
 _TYPES: Final[dict[str, Dtype]] = {

@@ -26,7 +26,7 @@ _ATTENTION: Final = any_case(
 )
 _ROPE: Final = any_case(r"rotary|rope(?!rt)")
 _KV_CACHE: Final = any_case(r"reshape_and_cache|store_kv|store_cache|kv_cache|paged_?kv|concat_and_cache")
-_NORM: Final = any_case(r"rms_?norm|layer_?norm|\bln_fwd|aten::rsqrt|rsqrt_kernel|fused.*rsqrt")
+_NORM: Final = any_case(r"rms_?norm|layer_?norm|\bln_fwd|aten::rsqrt|rsqrt_kernel|fused.{0,200}rsqrt")
 _EMBEDDING: Final = any_case(r"^aten::embedding$|^EmbeddingBackward|indexselectlargeindex|/\w*embed(?:der|ding)?s?/")
 _MOE: Final = any_case(r"moe|expert|m_grouped|topk_(?:softmax|sigmoid)|\bep::(?:inter|intra)node|deep_ep")
 _CONVOLUTION: Final = any_case(

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from projector.breakdown import Axis
-from projector.errors import InvalidDescription
+from projector.errors import EmptyTrace, InvalidDescription
 from traces.cross_rank.job import cross_rank
 from traces.job_ranks import distinct_parts, gaps_told, in_order, job_ranks, numbered
 from traces.kernel_table import merged, unpacked
@@ -14,7 +14,7 @@ from traces.measures.idle import merged_idle
 from traces.measures.serving import merged_phases
 from traces.merge_implied import merge_implied
 from traces.rank import RankParts
-from traces.summary_types import CollectiveTime, TimeShares, TraceSummary, Window
+from traces.summary_types import CollectiveTime, RankSummary, TimeShares, TraceSummary, Window
 from traces.work.class_work import merge_work
 from traces.xplane.megascale import megascale_table
 from traces.xplane.profile_parts import ops_of
@@ -31,13 +31,18 @@ def merge_parts(all_parts: Iterable[RankParts], told: Sequence[str] = ()) -> Tra
     told: warnings of reading, put before those of the ranks. A profile that is there twice counts once
     (`distinct_parts`); what one rank implies and another does not is true of the job (`merge_implied`).
 
-    Raises `InvalidDescription` without a part.
+    Raises `InvalidDescription` without a part, `EmptyTrace` where all windows have no length.
     """
     given, guessed = numbered(in_order(all_parts))
     chosen, repeated = distinct_parts(in_order(given))
     if not chosen:
         raise InvalidDescription("no trace to summarise")
     ranks = tuple(part.summary for part in chosen)
+    if not any(rank.window_ns for rank in ranks):
+        raise EmptyTrace(
+            f"no event of {ranks[0].file} takes any time, and all are at one moment",
+            hint="profile at least one whole step, with CPU and device activities",
+        )
     table = merged(unpacked(part.table) for part in chosen)
     implied, disagreements = merge_implied(chosen)
     parts_of_profiles = [part.profile for part in chosen if part.profile is not None]
@@ -60,7 +65,7 @@ def merge_parts(all_parts: Iterable[RankParts], told: Sequence[str] = ()) -> Tra
         op_table=ops[:_TOP_OPS],
         kpis=kpis(profiles, [one.work for one in parts_of_profiles]),
         megascale=megascale_table(profiles),
-        launch_bound_frac=_launch_bound(chosen),
+        launch_bound_frac=_launch_bound(ranks),
         idle=merged_idle(ranks),
         work=merge_work(part.work for part in chosen),
         copies=merged_copies(rank.copies for rank in ranks),
@@ -137,15 +142,15 @@ def _middle(rates: Sequence[float | None]) -> float | None:
     return known[(len(known) - 1) // 2] if known else None
 
 
-def _launch_bound(parts: Sequence[RankParts]) -> float | None:
-    """Mean over the ranks that know it, by their idle time."""
+def _launch_bound(ranks: Sequence[RankSummary]) -> float | None:
+    """Mean over the ranks that know it, by their idle time of known cause: what it is a share of."""
     known = [
-        (part.summary.launch_bound_frac, part.summary.idle_ns)
-        for part in parts
-        if part.summary.launch_bound_frac is not None
+        (rank.launch_bound_frac, rank.idle_ns - rank.idle.unknown_ns)
+        for rank in ranks
+        if rank.launch_bound_frac is not None and rank.idle is not None
     ]
-    idle = sum(idle_ns for _, idle_ns in known)
-    return sum(frac * idle_ns for frac, idle_ns in known) / idle if idle else None
+    idle_ns = sum(of_rank_ns for _, of_rank_ns in known)
+    return sum(frac * of_rank_ns for frac, of_rank_ns in known) / idle_ns if idle_ns else None
 
 
 def _event_counts(parts: Sequence[RankParts]) -> dict[str, int]:

@@ -9,10 +9,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from traces.grouping import over_ranges
 from traces.linking import NONE, Links
 from traces.measures.iterations import is_numbered, stem_of
 from traces.measures.serving_names import family_of
-from traces.trace import Category, Ints, Trace
+from traces.trace import Category, Trace
 
 _XLA_STEP: Final = re.compile(r"XLA step .*", re.DOTALL)
 _PROFILER_STEP: Final = re.compile(r"ProfilerStep#\d+")
@@ -172,10 +173,11 @@ def _marked(trace: Trace, chosen: Callable[[str], bool], category: Category, *, 
     """
     rows = trace.rows(category)
     found = [index for index in np.unique(trace.name_id[rows]) if chosen(trace.names[index])]
-    windows = [
-        StepWindow(trace.name(row), int(trace.start_ns[row]), int(trace.end_ns[row]))
-        for row in rows[np.isin(trace.name_id[rows], found)]
-    ]
+    rows = rows[np.isin(trace.name_id[rows], found)]
+    starts = trace.start_ns[rows]
+    ends = starts + trace.duration_ns[rows]
+    columns = zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    windows = [StepWindow(trace.name(row), start, end) for row, start, end in columns]
     return tuple(windows) if category is Category.ANNOTATION else _joined(windows, one_a_name)
 
 
@@ -202,16 +204,20 @@ def _launched(trace: Trace, links: Links, chosen: Callable[[str], bool]) -> Wind
     launched_at = trace.start_ns[links.launch[known]]
     order = np.argsort(launched_at, kind="stable")
     rows, launched_at = links.rows[known][order], launched_at[order]
-    windows = (
-        _extent(trace, mark, rows[slice(*np.searchsorted(launched_at, (mark.start_ns, mark.end_ns)))]) for mark in marks
-    )
-    return tuple(sorted((window for window in windows if window is not None), key=lambda window: window.start_ns))
-
-
-def _extent(trace: Trace, mark: StepWindow, rows: Ints) -> StepWindow | None:
-    if not len(rows):
-        return None
-    return StepWindow(mark.name, int(trace.start_ns[rows].min()), int(trace.end_ns[rows].max()))
+    first = np.searchsorted(launched_at, [mark.start_ns for mark in marks])
+    behind = np.searchsorted(launched_at, [mark.end_ns for mark in marks])
+    with_work = np.flatnonzero(behind > first)
+    first, behind, starts = first[with_work], behind[with_work], trace.start_ns[rows]
+    windows = [
+        StepWindow(marks[mark].name, start, end)
+        for mark, start, end in zip(
+            with_work.tolist(),
+            over_ranges(starts, first, behind, np.minimum).tolist(),
+            over_ranges(starts + trace.duration_ns[rows], first, behind, np.maximum).tolist(),
+            strict=True,
+        )
+    ]
+    return tuple(sorted(windows, key=lambda window: window.start_ns))
 
 
 def _back_to_back(windows: Windows) -> Windows:

@@ -97,7 +97,8 @@ def summarise(traces: Sequence[Trace], *, evidence: Evidence = "provenance") -> 
     """One summary for the ranks of one job: the sums of their figures, and each rank's own.
 
     `evidence="names"` classifies by event category and kernel name alone, for comparison with other tools.
-    Raises `InvalidDescription` without a trace, `EmptyTrace` where a trace has nothing that takes time.
+    Raises `InvalidDescription` without a trace, `EmptyTrace` where a trace has nothing to measure, or none has
+    anything that takes time.
     """
     files = {(trace.file, id(trace.event_counts)): number for number, trace in enumerate(traces)}
     return merge_parts(rank_parts(trace, evidence, files[trace.file, id(trace.event_counts)]) for trace in traces)

@@ -43,7 +43,8 @@ DEVICE_CATEGORIES = (Category.KERNEL, Category.MEMCPY, Category.MEMSET)
 
 def moved(by_row: Mapping[int, T], place: Ints) -> dict[int, T]:
     """Entries by their new rows, `place[row]`; those of rows that have none (ABSENT) are left out."""
-    return {int(place[row]): entry for row, entry in by_row.items() if place[row] != ABSENT}
+    rows = place[np.fromiter(by_row, dtype=np.int64, count=len(by_row))].tolist()
+    return {row: entry for row, entry in zip(rows, by_row.values(), strict=True) if row != ABSENT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,10 +151,10 @@ class Trace:
     stated_kind             int8, what the profile itself says a device event computes: an index into `naming.KINDS`,
                             NOT_STATED or UNKNOWN_WORK; None where the format has no such thing
     framework_ops           framework operator -> device events made from it, where the profile says (untrusted text)
-    record_ids              int64, Kineto's "Record function id" of host operators, ABSENT elsewhere; None where no event
-                            states one
-    copy_kinds              row -> direction of a copy ("HtoD", "DtoD": untrusted text), for copies whose arguments state
-                            it apart from the name
+    record_ids              int64, Kineto's "Record function id" of host operators, ABSENT elsewhere; None where no
+                            event states one
+    copy_kinds              row -> direction of a copy ("HtoD", "DtoD": untrusted text), for copies whose arguments
+                            state it apart from the name
     stated_flop             row -> floating-point operations of a host operator, where the profiler wrote them
     profile                 sums of the device's operators, where the profile has their cost and category
     rules                   what names say: the built-in rules, before them those of whoever runs the service
@@ -196,7 +197,9 @@ class Trace:
 
     def rows(self, *categories: Category) -> Ints:
         """Row numbers of the given categories, in order of start."""
-        return np.flatnonzero(np.isin(self.category, [int(category) for category in categories]))
+        wanted = np.zeros(len(Category), dtype=np.bool_)
+        wanted[[int(category) for category in categories]] = True
+        return np.flatnonzero(wanted[self.category])
 
     @property
     def device_rows(self) -> Ints:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from projector.specs.record import MOST_DEVICES
-from traces.chrome.events import Number, whole
+from traces.chrome.fields import Number, whole
 from traces.trace import DeviceProperties, GroupConfig, Metadata
 
 _FLAGS: Final = ("record_shapes", "with_stack", "with_flops", "with_modules", "profile_memory")
@@ -33,10 +33,13 @@ def metadata_of(outer: Mapping[str, Any]) -> Metadata:
 
 def disbelieved(outer: Mapping[str, Any]) -> tuple[str, ...]:
     """Warnings about stated sizes that no machine has."""
-    size = _count(_object(outer.get("distributedInfo")).get("world_size"))
-    if size is None or size <= MOST_DEVICES:
+    stated = _object(outer.get("distributedInfo")).get("world_size")
+    if stated is None or _believable_size(stated) is not None:
         return ()
-    return (f"distributedInfo states a world size of {size:.3g}, beyond any machine: taken as unknown",)
+    size = _count(stated)
+    if size is not None and size > MOST_DEVICES:
+        return (f"distributedInfo states a world size of {size:.3g}, beyond any machine: taken as unknown",)
+    return ("distributedInfo states a world size that is no count of ranks: taken as unknown",)
 
 
 def _believable_size(value: Any) -> int | None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from typing import Final, get_args
 
 import numpy as np
@@ -13,6 +12,7 @@ from traces.kernel_names import LONGEST_NAME
 from traces.linking import NONE
 from traces.measure_types import CopyDirection, CopyTime
 from traces.naming import Classified, EventClass
+from traces.remembered import remembered
 from traces.shares import Cover, union_of
 from traces.trace import ABSENT, Category, Ints, Trace
 
@@ -32,7 +32,7 @@ _PATTERNS: Final = tuple((direction, re.compile(spelling, re.IGNORECASE)) for di
 _PAGEABLE: Final = re.compile(r"pageable", re.IGNORECASE)
 
 
-@lru_cache(16_384)
+@remembered(16_384)
 def direction_of(text: str) -> CopyDirection:
     """Direction a name, kind or call spells; "unknown" where it spells none."""
     text = text[:LONGEST_NAME]
@@ -102,19 +102,19 @@ def pageable_copies_told(trace: Trace, classified: Classified, cover: Cover) -> 
 
 def _directions(trace: Trace, classified: Classified, rows: Ints) -> Ints:
     """Index in `_DIRECTIONS` for each row."""
-    by_name = {int(index): direction_of(trace.names[index]) for index in np.unique(trace.name_id[rows])}
-    launch = dict(zip(classified.links.rows.tolist(), classified.links.launch.tolist(), strict=True))
-    found = []
-    for row in rows.tolist():
-        direction: CopyDirection = by_name[int(trace.name_id[row])]
-        if trace.category[row] == Category.MEMSET:
-            direction = "memset"
-        if direction == "unknown" and row in trace.copy_kinds:
-            direction = direction_of(trace.copy_kinds[row])
-        if direction == "unknown" and launch[row] != NONE:
-            direction = direction_of(trace.name(launch[row]))
-        found.append(_DIRECTIONS.index(direction))
-    return np.array(found, dtype=np.int64)
+    unknown = _DIRECTIONS.index("unknown")
+    by_name = np.full(len(trace.names), unknown, dtype=np.int64)
+    for index in np.unique(trace.name_id[rows]).tolist():
+        by_name[index] = _DIRECTIONS.index(direction_of(trace.names[index]))
+    found = by_name[trace.name_id[rows]]
+    found[trace.category[rows] == Category.MEMSET] = _DIRECTIONS.index("memset")
+    launch = classified.links.launch[np.searchsorted(classified.links.rows, rows)]
+    for position in np.flatnonzero(found == unknown).tolist():
+        direction = direction_of(trace.copy_kinds.get(int(rows[position]), ""))
+        if direction == "unknown" and launch[position] != NONE:
+            direction = direction_of(trace.name(launch[position]))
+        found[position] = _DIRECTIONS.index(direction)
+    return found
 
 
 def _line(trace: Trace, rows: Ints, direction: CopyDirection, hiding: Intervals) -> CopyTime:

@@ -15,11 +15,11 @@ Names are foreign text: only these forms are read, and of them only counts.
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from traces.kernel_names import LONGEST_NAME
 from traces.measure_types import ServingPhaseName
+from traces.remembered import remembered
 
 _CACHED_NAMES: Final = 16_384
 
@@ -68,7 +68,7 @@ def family_of(name: str) -> int | None:
     return next((at for at, form in enumerate(FAMILIES) if form.match(name, 0, LONGEST_NAME)), None)
 
 
-@lru_cache(_CACHED_NAMES)
+@remembered(_CACHED_NAMES)
 def serving_step(name: str) -> ServingStep | None:
     """What the name of an iteration tells, None where it is none of an engine that is known here."""
     if match := _VLLM.match(name, 0, LONGEST_NAME):

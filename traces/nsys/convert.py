@@ -92,6 +92,7 @@ def traces_of(db: Database) -> tuple[Trace, ...]:
             f"{db.file} holds neither device events nor operators ({len(found):,} API calls and ranges of the host)",
             hint="profile at least one whole step with --trace=cuda,nvtx",
         )
+    db.limits.check("max_devices", len(places), f"number of processes and devices in {db.file}")
     ranks = ranks_of(db, places, members, warnings)
     arguments: dict[int, Mapping[int, CollectiveArgs]] = {}
     for process in dict.fromkeys(process for process, _ in places):

@@ -3,8 +3,6 @@
 from traces.content import Content, Limits
 from traces.reader import Reader
 from traces.trace import Trace
-from traces.xplane.chrome_space import chrome_space
-from traces.xplane.convert import traces_of
 
 
 def is_jax(content: Content) -> bool:
@@ -16,7 +14,10 @@ def is_jax(content: Content) -> bool:
 
 def read(content: Content, limits: Limits) -> tuple[Trace, ...]:
     """One Trace for each device with events. Raises `CorruptTrace`, `EmptyTrace`, `TraceTooLarge`."""
-    return traces_of(chrome_space(content, limits))
+    from traces.xplane.chrome_space import chrome_space  # imported by every process, needed by few
+    from traces.xplane.convert import traces_of
+
+    return traces_of(chrome_space(content, limits), limits)
 
 
 READER = Reader("jax_chrome", "JAX Chrome trace (trace.json.gz)", is_jax, read)

@@ -1,9 +1,12 @@
 """PyTorch Kineto traces: Chrome JSON, plain or gzip, schemas of 2021 to 2026, CUDA and ROCm."""
 
+from collections import Counter
+
 from projector.errors import EmptyTrace, UnsupportedTrace
-from traces.chrome.columns import Columns
-from traces.chrome.document import read_document
+from traces.chrome.closing import traces_of
 from traces.chrome.metadata import disbelieved, metadata_of
+from traces.chrome.stream import CHUNK_BYTES, Stream
+from traces.chrome.tables import Tables
 from traces.content import Content, Limits
 from traces.reader import Reader
 from traces.readers.jax_chrome import is_jax
@@ -19,35 +22,48 @@ def claims(content: Content) -> bool:
     return content.json_start == b"[" and content.matches(rb'^\S*\s*\[\s*(\]|\{[^{}]{0,2000}"ph"\s*:)')
 
 
-def read(content: Content, limits: Limits, *, careful: bool = False) -> tuple[Trace, ...]:
-    """Read the events; `careful` forces the event-by-event way that broken JSON takes.
+def read(
+    content: Content, limits: Limits, *, careful: bool = False, chunk_bytes: int = CHUNK_BYTES
+) -> tuple[Trace, ...]:
+    """Read the events.
+
+    Two arguments choose the way and change nothing of the result: `careful` forces the event-by-event way that broken
+    JSON takes, chunk_bytes is how much of the file is dealt with at once.
 
     Raises `EmptyTrace` where no timed operator is in the file, `UnsupportedTrace` where the events are of another
     producer, `CorruptTrace`, `TraceTooLarge`.
     """
-    document = read_document(content, limits, careful=careful)
-    columns = Columns()
-    for event in document.events:
-        columns.add(event)
-    warnings = content.warnings + document.warnings() + disbelieved(document.outer)
+    stream = Stream(content, limits, chunk_bytes=chunk_bytes)
+    tables = Tables()
+    for batch in stream.batches(careful=careful):
+        tables.add(batch)
+    document = stream.document
+    warnings = content.warnings + document.mended.warnings() + _odd(tables) + disbelieved(document.outer)
     if content.truncated:
         warnings = ("the gzip stream ends early; what was left of the file was read", *warnings)
-    traces = columns.traces(content.file, metadata_of(document.outer), warnings)
+    counts, kept = tables.counts, tables.kept
+    traces = traces_of(tables, content.file, metadata_of(document.outer), warnings, limits)
     if not any(len(trace) for trace in traces):
-        _refuse(content, columns)
+        _refuse(content, counts, kept)
     return traces
 
 
-def _refuse(content: Content, columns: Columns) -> None:
-    timed = columns.counts.total() - sum(columns.counts[kind] for kind in ("metadata", "instant", "flow", "counter"))
-    if timed and not columns.kept:
+def _odd(tables: Tables) -> tuple[str, ...]:
+    if not tables.odd:
+        return ()
+    return (f"{tables.odd:,} events had a value of an unexpected type and were read leniently",)
+
+
+def _refuse(content: Content, counts: Counter[str], kept: int) -> None:
+    timed = counts.total() - sum(counts[kind] for kind in ("metadata", "instant", "flow", "counter"))
+    if timed and not kept:
         raise UnsupportedTrace(
             f"{content.file} is Chrome trace JSON whose events are not PyTorch's "
-            f"(categories: {', '.join(sorted(columns.counts)[:6])})",
+            f"(categories: {', '.join(sorted(counts)[:6])})",
             hint="export the trace with torch.profiler",
         )
     raise EmptyTrace(
-        f"{content.file} holds no timed operator ({columns.counts.total():,} events of other kinds or unusable times)",
+        f"{content.file} holds no timed operator ({counts.total():,} events of other kinds or unusable times)",
         hint="profile at least one whole step, with CPU and device activities",
     )
 

@@ -6,8 +6,6 @@ from typing import Final
 from traces.content import Content, Limits
 from traces.reader import Reader
 from traces.trace import Trace
-from traces.xplane.convert import traces_of
-from traces.xplane.decode import decode_space
 
 # Field 1 (a plane) that begins with an optional id and a name such profiles use. Lengths are not looked at, and have
 # room for bytes a text conversion made three of, so that such a file is recognised and refused by name.
@@ -28,7 +26,10 @@ def read(content: Content, limits: Limits) -> tuple[Trace, ...]:
 
     Raises `CorruptTrace` (damaged, cut off, or converted to text), `EmptyTrace` (no operator), `TraceTooLarge`.
     """
-    return traces_of(decode_space(content, limits))
+    from traces.xplane.convert import traces_of  # imported by every process that recognises formats, needed by few
+    from traces.xplane.decode import decode_space
+
+    return traces_of(decode_space(content, limits), limits)
 
 
 READER = Reader("xplane", "JAX XPlane (xplane.pb)", claims, read)

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Final, Literal
 
 from projector.breakdown import OperatorKind
+from traces.remembered import LONGEST_REMEMBERED
 from traces.rules.names import comparable
 from traces.rules.rule import NONE, Rule, Table
 from traces.rules.rule_file import parse_rules
@@ -101,7 +102,9 @@ class KernelRules:
             if len(known) >= _CACHED_NAMES:
                 known.clear()
             rules = self._for_operators if on_host else self._for_kernels
-            decision = known[name] = _first(rules, comparable(name, on_host=on_host))
+            decision = _first(rules, comparable(name, on_host=on_host))
+            if len(name) <= LONGEST_REMEMBERED:
+                known[name] = decision
         return decision
 
     @cached_property

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from traces.grouping import places_by
 from traces.linking import NONE, enclosing, innermost_open
 from traces.naming import Classified, EventClass
 from traces.trace import Category, Ints, Mask, OpInputs, Trace
@@ -92,10 +93,11 @@ def _without_outer(trace: Trace, operator: Ints) -> Ints:
     """The operators with NONE for covering ones that contain another of them."""
     calls = np.array([row for row in np.unique(operator[operator != NONE]) if is_covering(trace.name(row))], np.int64)
     outer: list[Ints] = []
-    for thread in np.unique(trace.thread[calls]):
-        mine = calls[trace.thread[calls] == thread]
-        ends = trace.end_ns[mine]
-        parent = enclosing(trace.start_ns[mine], ends)
+    for _, places in places_by(trace.thread[calls]):
+        mine = calls[places]
+        starts = trace.start_ns[mine]
+        ends = starts + trace.duration_ns[mine]
+        parent = enclosing(starts, ends)
         contained = (parent != NONE) & (ends <= ends[parent])
         outer.append(mine[parent[contained]])
     return np.where(np.isin(operator, np.concatenate(outer)), NONE, operator) if outer else operator

@@ -1,9 +1,9 @@
 """WORK_OF: operator name -> formula. An operator is added here, with a formula of its family's file; the first rule
 whose pattern matches the whole name decides. An operator without a rule has unknown work."""
 
-from functools import lru_cache
 from typing import Final
 
+from traces.remembered import remembered
 from traces.work import convolution, gather, moe, norm, pointwise, reduction, tensor_lists
 from traces.work.as_run import as_run
 from traces.work.attention_table import ATTENTION
@@ -140,13 +140,13 @@ COVERING: Final[tuple[Rule, ...]] = (*_PRODUCTS, *ATTENTION, *_EXPERTS, *_CONVOL
 WORK_OF: Final[tuple[Rule, ...]] = (*COVERING, *_NORMS, *_POINTWISE, *_REDUCTIONS, *_LOOK_UPS, *_LISTS)
 
 
-@lru_cache(_CACHED)
+@remembered(_CACHED)
 def formula_of(operator: str) -> Formula | None:
     """The formula of an operator name, or None."""
     return _first(WORK_OF, operator)
 
 
-@lru_cache(_CACHED)
+@remembered(_CACHED)
 def is_covering(operator: str) -> bool:
     """Whether the operator's formula covers the operators inside it."""
     return _first(COVERING, operator) is not None

@@ -3,8 +3,10 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from projector.errors import EmptyTrace
+from traces.limits import Limits
 from traces.trace import ABSENT, Metadata, Trace
 from traces.xplane.dcn_host import HostSide, host_side
 from traces.xplane.gpu import gpu_rows
@@ -16,6 +18,8 @@ from traces.xplane.rows import Rows
 from traces.xplane.space import Plane, Space
 from traces.xplane.sparse_core import sparse_cores_told
 from traces.xplane.tpu import tpu_rows
+
+DEFAULT: Final = Limits()
 
 _LABELS: dict[Role, str] = {
     "tpu": "TPU",
@@ -58,8 +62,12 @@ class _Common:
         )
 
 
-def traces_of(space: Space) -> tuple[Trace, ...]:
-    """Traces of a profile, by device. `EmptyTrace` where neither a device nor the CPU backend ran an operator."""
+def traces_of(space: Space, limits: Limits = DEFAULT) -> tuple[Trace, ...]:
+    """Traces of a profile, by device.
+
+    Raises `EmptyTrace` where neither a device nor the CPU backend ran an operator, `TraceTooLarge` for max_devices.
+    """
+    limits.check("max_devices", len(space.planes), f"number of planes in {space.file}")
     host = next((plane for plane in space.planes if role_of(plane) == "cpu"), None)
     warnings = [*space.warnings, *_skipped(space)]
     cores = [device_index(plane) for plane in space.planes if role_of(plane) == "tpu" and any(map(len, plane.lines))]
@@ -72,7 +80,7 @@ def traces_of(space: Space) -> tuple[Trace, ...]:
     ]
     if devices:
         return tuple(devices)
-    found = _cpu_traces(common, host) if host is not None else ()
+    found = _cpu_traces(common, host, limits) if host is not None else ()
     if not found:
         raise EmptyTrace(
             f"{space.file} holds no operator of a device and none of the CPU backend",
@@ -100,10 +108,12 @@ def _device_trace(common: _Common, plane: Plane, host: Plane | None) -> Trace | 
     return common.trace(rows, warnings=warnings, profile=profile, framework_ops=operators)
 
 
-def _cpu_traces(common: _Common, host: Plane) -> tuple[Trace, ...]:
+def _cpu_traces(common: _Common, host: Plane, limits: Limits) -> tuple[Trace, ...]:
     """One trace for each virtual device, the rank being its ordinal."""
     found = []
-    for ordinal in cpu_devices(host):
+    ordinals = cpu_devices(host)
+    limits.check("max_devices", len(ordinals), f"number of devices in {common.space.file}")
+    for ordinal in ordinals:
         rows = Rows()
         cpu_operators(host, rows, ordinal)
         step_marks(host, rows)

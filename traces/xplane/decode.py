@@ -97,6 +97,7 @@ def _space(content: Content, limits: Limits) -> Space:
     data = content.data
     fields = _message(data, Span(0, len(data)))
     spans = _spans(fields, 1)
+    limits.check("max_devices", len(spans), f"number of planes in {content.file}")
     if not spans:
         raise EmptyTrace(f"{content.file} holds no plane", hint="profile at least one whole step")
     told = [_text(data, span) for number in (2, 3) for span in _spans(fields, number)]

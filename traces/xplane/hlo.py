@@ -8,11 +8,11 @@ unattributed.
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final
 
 from projector.breakdown import OperatorKind
 from traces.kernel_names import kind_of
+from traces.remembered import remembered
 from traces.summary_types import EventClass
 
 CONTROL: Final = frozenset({"while", "conditional", "call", "megacore fusion"})
@@ -71,7 +71,7 @@ _OPCODE: Final = re.compile(
 )
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(_CACHED)
 def op_class(category: str, name: str, does_arithmetic: bool) -> OpClass | None:
     """Class of an operator; None where neither category nor name says what it is.
 

@@ -17,10 +17,10 @@ ASYNC_LINE: Final = "Async XLA Ops"
 MODULES_LINE: Final = "XLA Modules"
 STEPS_LINE: Final = "Steps"
 
-_TPU: Final = re.compile(r"/device:TPU:(\d+)$")
-_SPARSE_CORE: Final = re.compile(r"/device:TPU:\d+ SparseCore\b")
-_GPU: Final = re.compile(r"/device:GPU:(\d+)$")
-_STREAM: Final = re.compile(r"Stream #(\d+)")
+_TPU: Final = re.compile(r"/device:TPU:(\d{1,9})$")
+_SPARSE_CORE: Final = re.compile(r"/device:TPU:\d{1,9} SparseCore\b")
+_GPU: Final = re.compile(r"/device:GPU:(\d{1,9})$")
+_STREAM: Final = re.compile(r"Stream #(\d{1,9})(?!\d)")
 
 
 def role_of(plane: Plane) -> Role:

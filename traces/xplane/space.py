@@ -16,6 +16,8 @@ LONGEST_PS = 86_400 * 10**12
 LATEST_PS = 30 * LONGEST_PS
 """No event of a profile begins later, or so long before its origin."""
 
+_LEAST_FIGURE, _LARGEST_FIGURE = 1e-6, 1e24
+
 NO_TEXT = -1
 """Marks an event without the text asked for."""
 
@@ -142,9 +144,9 @@ class Plane:
         return join(named)
 
     def number(self, stat: str) -> float | None:
-        """A positive figure among the plane's stats; None where it is absent or not positive."""
+        """A positive figure among the plane's stats; None where it is absent, or beyond what any device has."""
         value = self.stats.get(stat)
-        return float(value) if isinstance(value, (int, float)) and value > 0 else None
+        return float(value) if isinstance(value, (int, float)) and _LEAST_FIGURE <= value <= _LARGEST_FIGURE else None
 
     def text(self, stat: str) -> str:
         """A text among the plane's stats; "" where it is absent."""

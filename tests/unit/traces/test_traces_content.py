@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from projector.errors import CorruptTrace, EmptyTrace, InvalidDescription, TraceTooLarge
+from traces import inflate
 from traces.content import Content, Limits, open_content
 from traces.read import read_traces
 
@@ -30,6 +31,16 @@ def test_members_of_a_gzip_file_follow_one_another(tmp_path: Path) -> None:
     assert content.data == b"ab" * 100 + b"cd"
     assert not content.truncated
     assert content.warnings == ()
+
+
+@pytest.mark.parametrize("read_bytes", range(2, 40))
+def test_members_are_found_wherever_a_read_ends(
+    read_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inflate, "_READ_BYTES", read_bytes)
+    path = file_with(tmp_path, b"".join(gzip.compress(b"%d" % number) for number in range(9)))
+    content = open_content(path, Limits())
+    assert (content.data, content.warnings) == (b"012345678", ())
 
 
 def test_bytes_after_the_gzip_stream_are_told(tmp_path: Path) -> None:

@@ -257,6 +257,25 @@ def test_idle_time_the_host_is_to_blame_for() -> None:
     assert summary_of(kernel("nvjet", 1, 9), kernel("nvjet", 30, 10)).launch_bound_frac is None
 
 
+def test_the_launch_bound_share_of_a_job_is_of_the_idle_time_whose_cause_is_known() -> None:
+    late = trace_of(
+        launch(1, 0),
+        launch(2, 25),
+        kernel("nvjet", 1, 9, correlation=1),
+        kernel("nvjet", 30, 10, correlation=2),  # 20 idle, launched after the device had drained
+        distributedInfo={"rank": 0, "world_size": 2},
+    )
+    in_time = trace_of(
+        launch(1, 0),
+        launch(2, 2),
+        kernel("nvjet", 1, 9, correlation=1),
+        kernel("nvjet", 20, 10, correlation=2),  # 10 idle, launched in time
+        kernel("nvjet", 40, 10),  # 10 idle of unknown cause
+        distributedInfo={"rank": 1, "world_size": 2},
+    )
+    assert summarise([late, in_time]).launch_bound_frac == pytest.approx(20 / 30)
+
+
 def test_a_duration_that_overruns_its_stream_is_told() -> None:
     late = [kernel("nvjet", 10 + 5 * place, 2) for place in range(9)]
     summary = summary_of(kernel("bad\x1b[31m", 0, 1_000), *late)
