@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 # a folder of sample traces and published measurements, for the targets that need one
 SHARED ?= $(abspath ../shared)
+# how long to fuzz each reader
+SECONDS ?= 30
 # Offline models, no telemetry, one thread: two threads were slower for this embedder on every machine measured.
 export HF_HUB_OFFLINE := 1
 export TRANSFORMERS_OFFLINE := 1
@@ -12,7 +14,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-traces serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-traces fuzz-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -72,5 +74,11 @@ bench: setup ## benchmarks; prints medians and ratios
 bench-traces: setup ## cost of reading large traces beside other tools, which are installed below .bench/
 	@$(BIN)/python -m tests.bench.traces_speed
 
+fuzz-traces: setup ## coverage-guided fuzzing of every reader: SECONDS=30 for each, READER=kineto for one alone
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .fuzz/env
+	@$(BIN)/uv pip install --quiet --python .fuzz/env/bin/python -c constraints.txt \
+		atheris==3.0.0 numpy msgspec isal pydantic PyYAML
+	@.fuzz/env/bin/python -m tests.fuzz.fuzz_traces --seconds $(SECONDS) $(if $(READER),--only $(READER))
+
 clean: ## remove the environment and caches
-	rm -rf .venv .bench .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .bench .fuzz .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,8 +2,8 @@
 
 An operator is found through the event's External id where the file uses one, otherwise through time: the innermost host
 operator or annotation that was open on the launching thread. Files before 2023 write the correlation id in place of the
-External id; such ids point at unrelated operators and are not followed. Some files of ROCm profilers state no correlation
-at all and write its number as the External id of kernel and call alone: there it joins the two.
+External id; such ids point at unrelated operators and are not followed. Some files of ROCm profilers state no
+correlation at all and write its number as the External id of kernel and call alone: there it joins the two.
 """
 
 from dataclasses import dataclass

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Final, ParamSpec, TypeVar
 
-LONGEST_REMEMBERED: Final = 2_048
+LONGEST_REMEMBERED: Final = 1_024
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -90,7 +90,7 @@ def pageable_copies_told(trace: Trace, classified: Classified, cover: Cover) -> 
     rows = trace.named(rows, named)
     taken = union_of(trace, rows)
     window_ns = cover.end_ns - cover.start_ns
-    if not len(rows) or intervals.length(taken) < _NOTICEABLE * window_ns:
+    if not len(taken) or intervals.length(taken) < _NOTICEABLE * window_ns:
         return ()
     exposed_ns = intervals.length(intervals.subtract(taken, intervals.union(cover.compute, cover.communication)))
     return (

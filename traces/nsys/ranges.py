@@ -7,11 +7,11 @@ about the call:
 """
 
 import re
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 import msgspec
 
+from traces.remembered import remembered
 from traces.trace import Category, OpInputs
 
 NCCL_DOMAIN: Final = "NCCL"
@@ -56,7 +56,7 @@ def told(text: str, domain: str) -> Told:
     return Told(text, Category.ANNOTATION)
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(_CACHED)
 def is_operator(name: str) -> bool:
     """Whether a name PyTorch marked is that of an operator ("aten::mm", "MmBackward0"), and not of a program's part."""
     return _OPERATOR.fullmatch(name) is not None
@@ -70,7 +70,7 @@ def nccl_call(name: str) -> str:
     return call.removeprefix("p").removeprefix("nccl")
 
 
-@lru_cache(maxsize=_CACHED)
+@remembered(_CACHED)
 def inputs_of(sizes: str) -> OpInputs | None:
     """Shapes of an operator's inputs, () where an input is no tensor; None where the text states none."""
     try:
