@@ -8,6 +8,7 @@ from itertools import groupby, islice
 from typing import Final
 
 from traces.job_types import JobRanks
+from traces.kernel_table import unpacked
 from traces.rank import RankParts
 from traces.summary_types import Implied
 
@@ -28,12 +29,38 @@ _NUMBER_AT_END: Final = re.compile(r"(?<=[-_])(\d{1,6})(?:\.pt)?(?:\.trace)?\.js
 
 
 def in_order(parts: Iterable[RankParts]) -> list[RankParts]:
-    """By rank, device, name of the file and start, and where all are equal by all their figures; no rank comes last."""
+    """By rank, device, name of the file and start, and where all are equal by all that they say; no rank comes last.
+
+    Of profiles that say the same the file decides by all of its devices, so that one file goes before the other on each
+    of them. Files that are alike throughout stay in their order, which then changes nothing.
+    """
+    parts = list(parts)
+    files: dict[int, list[RankParts]] = {}
+    for part in parts:
+        files.setdefault(part.source, []).append(part)
     ordered: list[RankParts] = []
     for _, alike in groupby(sorted(parts, key=_place), key=_place):
         same = list(alike)
-        ordered += sorted(same, key=lambda part: part.summary.model_dump_json()) if len(same) > 1 else same
+        if len(same) > 1:
+            same.sort(key=lambda part: (_all_said(part), _all_said_by(files[part.source]), part.source))
+        ordered += same
     return ordered
+
+
+def _all_said(part: RankParts) -> tuple[str, str, str]:
+    """What a profile says, as a sort key: figures, what they imply, and its kernels by name."""
+    kernels = sorted(
+        (name, kind, one.count, one.total_ns) for (name, kind), one in unpacked(part.table).by_name.items()
+    )
+    return (
+        part.summary.model_dump_json(),
+        part.implied.model_dump_json(),
+        repr((part.event_count, part.event_counts, part.base_time_ns, part.warnings, kernels)),
+    )
+
+
+def _all_said_by(file: Sequence[RankParts]) -> list[tuple[str, str, str]]:
+    return sorted(_all_said(part) for part in file)
 
 
 def numbered(parts: Sequence[RankParts]) -> tuple[list[RankParts], tuple[str, ...]]:

@@ -221,6 +221,7 @@ def _read(fields: Mapping[str, Any], into: type[Struct]) -> tuple[dict[str, Any]
             values[name] = _raw(value)
         elif kind == Number:
             usable = value is None or (isinstance(value, (int, str)) and not isinstance(value, bool))
+            value = float(value) if isinstance(value, _Decimal) else value
             values[name], odd = (value, odd) if usable else (None, True)
         else:
             values[name] = _text(value)
@@ -252,8 +253,6 @@ def _as_written(value: Any) -> Raw:
 
 def whole(value: Number) -> int:
     """An integer argument, however written: 7, 7.0, "7", "stream 7". ABSENT where there is none that fits 64 bits."""
-    if isinstance(value, _Decimal):
-        value = float(value)
     if isinstance(value, str):
         digits = value.strip().rpartition(" ")[2]
         value = _decimal(digits)

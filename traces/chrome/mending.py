@@ -26,7 +26,7 @@ LONGEST_PIECE: Final = 1 << 26
 # Quantifiers with a "+" behind them give nothing back, so that long runs of blanks cost no more than one pass.
 _SEPARATORS: Final = re.compile(r"[\s,\x00-\x1f]*+")
 _EVENT_START: Final = re.compile(r'\{\s*+"(?:ph|cat|name|pid|tid|ts|dur|args|id|bp|s)"\s*+:')
-_PHASE_KEY: Final = re.compile(r'"ph"\s*+:')
+_PHASE_KEY: Final = re.compile(r'"ph"\s*+:\s*+"')
 _OUTER_KEY: Final = (
     r'"(?:traceName|deviceProperties|distributedInfo|displayTimeUnit|baseTimeNanoseconds|schemaVersion|metadata|trace_id'
     r'|INFO|host_name|with_\w+|record_shapes|profile_memory|\w+_version)"\s*+:'

@@ -65,7 +65,7 @@ def _group(entry: Mapping[str, Any]) -> GroupConfig | None:
     if not 0 < size <= MOST_DEVICES:
         return None
     name = entry.get("pg_name")
-    return GroupConfig("" if name is None else str(name), _text(entry.get("pg_desc")), size, ranks)
+    return GroupConfig("" if name is None else _text(str(name)), _text(entry.get("pg_desc")), size, ranks)
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -77,7 +77,10 @@ def _items(value: Any) -> list[Any]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    """A text that can be written again: halves of surrogate pairs become U+FFFD."""
+    if not isinstance(value, str):
+        return ""
+    return str(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _scalar(value: Any) -> Number:

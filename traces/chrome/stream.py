@@ -33,6 +33,7 @@ _BOUNDARY: Final = re.compile(rb'(?<!\s)\s*+\}\s*+(,)\s*+\{\s*+"[^"\\]{1,40}"')
 _LONGEST_BOUNDARY: Final = 4_096
 _NEAR_END: Final = 1 << 14
 _KEYS_TRIED: Final = 8
+_HEADER_BYTES: Final = 1 << 20
 _MENDED_AT_ONCE: Final = 4_096
 _OUTER_KEYS: Final = (
     "schemaVersion",
@@ -99,20 +100,29 @@ class Stream:
                 bracket = _ARRAY.match(buffer)
                 start = bracket and bracket.end()
             else:
-                start = self._list_key(buffer, searched)
+                start = self._list_key(buffer, searched, decide=len(buffer) >= _HEADER_BYTES)
             if start is not None:
                 return bytes(buffer[start:])
             check_piece(len(buffer))
-            searched = max(0, len(buffer) - _LONGEST_BOUNDARY)
+            searched = max(0, len(buffer) - _LONGEST_BOUNDARY) if len(buffer) >= _HEADER_BYTES else 0
+        start = self._list_key(buffer, searched, decide=True)
+        if start is not None and self._content.json_start != b"[":
+            return bytes(buffer[start:])
         raise CorruptTrace(
             f"{self._content.file} is broken JSON without a list of events",
             hint="the profiler may have been killed early",
         )
 
-    def _list_key(self, buffer: bytearray, searched: int) -> int | None:
-        """Position behind the bracket that opens the list of events, and the keys before it noted; None without one."""
+    def _list_key(self, buffer: bytearray, searched: int, *, decide: bool) -> int | None:
+        """Position behind the bracket that opens the list of events, and the keys before it noted; None without one.
+
+        decide: take the first place that looks like it where no JSON object leads up to any. Until then more is read,
+        so that what is taken does not depend on how much was there at first.
+        """
         starts = [match.end() for match in _EVENTS_KEY.finditer(buffer, searched)]
         for start in starts[:_KEYS_TRIED]:
+            if start > _HEADER_BYTES and start != starts[0]:
+                break
             header = bytes(buffer[:start]).removeprefix(_BOM)
             try:
                 keys = _object(header + b"]}")
@@ -122,10 +132,10 @@ class Stream:
                 decode_text(header, self.document.mended)
                 self._note_outer(keys)
                 return start
-        if starts:
+        if starts and decide:
             text = decode_text(bytes(buffer[: starts[0]]).removeprefix(_BOM), self.document.mended)
             self.document.outer = _outer_of(text + "]}")
-        return starts[0] if starts else None
+        return starts[0] if starts and decide else None
 
     def _stretches(self, held: bytes) -> Generator[Batch, None, bytes | None]:
         """Decode stretch by stretch; gives back what is left of the file after a detour, None at its end."""
