@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from projector.breakdown import OperatorKind
 from traces.grouping import places_by
 from traces.linking import NONE, Links, inside, link
-from traces.rules.kernel_rules import KernelRules
+from traces.rules.kernel_rules import Decision
 from traces.rules.rule import KINDS as KINDS
 from traces.trace import ABSENT, UNKNOWN_WORK, Category, Ints, Mask, Trace
 
@@ -142,15 +142,17 @@ def _name_table(trace: Trace) -> _NameTable:
 
     rules = trace.rules
     device_names = [names[index] for index in np.flatnonzero(on_device)]
-    host_names = [names[index] for index in np.flatnonzero(on_host)]
+    kernels = [rules.of_kernel(name) for name in device_names]  # once: with very many names none is remembered
+    operators = [rules.of_operator(names[index]) for index in np.flatnonzero(on_host)]
+    by_name = zip(device_names, kernels, strict=True)
     return _NameTable(
-        communication=flags(on_device, [rules.communication_of(name) is not None for name in device_names]),
-        copy=flags(on_device, [rules.is_copy(name) for name in device_names]),
-        kind=kinds(on_device, [rules.kind_of(name) for name in device_names]),
-        host_communication=flags(on_host, [rules.host_communication_of(name) is not None for name in host_names]),
-        host_kind=kinds(on_host, [rules.kind_of_operator(name) for name in host_names]),
-        computes=flags(on_device, [_computes_or_copies(name, rules) for name in device_names]),
-        settled=flags(on_device, [rules.settles(name) for name in device_names]),
+        communication=flags(on_device, [one.subject == "communication" for one in kernels]),
+        copy=flags(on_device, [one.subject == "copy" for one in kernels]),
+        kind=kinds(on_device, [one.kind for one in kernels]),
+        host_communication=flags(on_host, [one.subject == "communication" for one in operators]),
+        host_kind=kinds(on_host, [one.kind for one in operators]),
+        computes=flags(on_device, [_computes_or_copies(name, decision) for name, decision in by_name]),
+        settled=flags(on_device, [one.settles for one in kernels]),
     )
 
 
@@ -161,12 +163,11 @@ def _stated_kind(trace: Trace, links: Links) -> NDArray[np.int8]:
     return trace.stated_kind[links.rows]
 
 
-def _computes_or_copies(kernel: str, rules: KernelRules) -> bool:
+def _computes_or_copies(kernel: str, decision: Decision) -> bool:
     """Whether a kernel is known for what it is wherever it is launched: library pointwise kernels, products, copies."""
-    decision = rules.of_kernel(kernel)
     if decision.subject == "communication":
         return False
-    known = decision.subject == "copy" or decision.meaning in ("gemm", "attention", "moe") or rules.settles(kernel)
+    known = decision.subject == "copy" or decision.meaning in ("gemm", "attention", "moe") or decision.settles
     return known or kernel.startswith(_POINTWISE)
 
 

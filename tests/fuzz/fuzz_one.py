@@ -16,7 +16,6 @@ import traceback
 from collections import Counter
 from pathlib import Path
 from random import Random
-from types import TracebackType
 from typing import Final
 
 import atheris  # type: ignore[import-not-found]
@@ -102,17 +101,12 @@ def _mutator(one: Target) -> object:
     return mutate
 
 
-def _ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    traceback.print_exception(kind, error, trace)
-
-
 def main() -> None:
     """Fuzz until libFuzzer's own limits end it."""
     name, folder, *arguments = sys.argv[1:]
     one, told = target(name), Told(Path(folder))
     (told.folder / "defects").mkdir(parents=True, exist_ok=True)
     told.write()
-    sys.excepthook = _ended
     atheris.Setup(
         [sys.argv[0], *arguments],
         lambda data: _run(one, told, data),

@@ -72,7 +72,7 @@ class SmallBlocks(Content):
 
 
 def outcome(run: Callable[[], object]) -> str:
-    """ "read", or the name of the typed error; everything else comes through."""
+    """The word "read", or the name of the typed error; everything else comes through."""
     try:
         run()
     except ShardwiseError as error:

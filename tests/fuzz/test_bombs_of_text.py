@@ -175,6 +175,7 @@ def test_twenty_thousand_of_a_thing(reader: Reader, tmp_path: Path, what: str) -
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("what", MANY)
 def test_a_million_of_a_thing(reader: Reader, tmp_path: Path, what: str) -> None:
     check_many(reader.read(many(tmp_path / "many.json.gz", what, 1_000_000)), 1_000_000)

@@ -52,6 +52,7 @@ class Mended:
     dropped: int = 0
     replaced: int = 0
     truncated: bool = False
+    outer_lost: bool = False
 
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each kind of damage."""
@@ -62,6 +63,8 @@ class Mended:
             told.append(f"{self.repaired:,} events had broken JSON and were repaired")
         if self.dropped:
             told.append(f"{self.dropped:,} pieces of broken JSON could not be read and were dropped")
+        if self.outer_lost:
+            told.append("what stands around the list of events is broken: what it says of rank and devices is unknown")
         if self.truncated:
             told.append("the file ends before its list of events does; only the events before that point were read")
         return tuple(told)

@@ -134,7 +134,7 @@ class Stream:
                 return start
         if starts and decide:
             text = decode_text(bytes(buffer[: starts[0]]).removeprefix(_BOM), self.document.mended)
-            self.document.outer = _outer_of(text + "]}")
+            self._note_outer_text(text + "]}")
         return starts[0] if starts and decide else None
 
     def _stretches(self, held: bytes) -> Generator[Batch, None, bytes | None]:
@@ -225,7 +225,7 @@ class Stream:
             pass
         behind = source.text[source.position :].lstrip().removeprefix(",")
         if behind.strip(" \r\n\t}"):
-            self.document.outer |= _outer_of("{" + behind)
+            self._note_outer_text("{" + behind)
         return None
 
     def _counted(self, batch: Batch) -> Batch:
@@ -236,6 +236,12 @@ class Stream:
     def _note_replaced(self, text: bytes) -> None:
         if not text.isascii():
             decode_text(text, self.document.mended)
+
+    def _note_outer_text(self, text: str) -> None:
+        """Outer keys of broken JSON, as far as a lenient parser gets; that it gets nowhere is told."""
+        found = _outer_of(text)
+        self.document.outer |= found or {}
+        self.document.mended.outer_lost |= found is None
 
     def _note_outer(self, keys: dict[str, Raw]) -> None:
         known = {key: bytes(keys[key]) for key in _OUTER_KEYS if key in keys}
@@ -258,14 +264,14 @@ def _chunks(blocks: Iterable[bytes | bytearray], size: int) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _outer_of(text: str) -> dict[str, Any]:
-    """Known outer keys of an object; none of them where it cannot be parsed."""
+def _outer_of(text: str) -> dict[str, Any] | None:
+    """Known outer keys of an object; None where it cannot be parsed."""
     try:
         parsed, _ = lenient_json.raw_decode(text.lstrip())
     except (ValueError, RecursionError):
-        return {}
+        return None
     if not isinstance(parsed, dict):
-        return {}
+        return None
     return {key: parsed[key] for key in _OUTER_KEYS if key in parsed}
 
 

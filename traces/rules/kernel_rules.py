@@ -37,6 +37,16 @@ class Decision:
     meaning: str = ""
     rule: Rule | None = None
 
+    @property
+    def kind(self) -> OperatorKind | None:
+        """Kind of computation, None where the name says another thing or nothing."""
+        return self.meaning if self.subject == "kind" else None  # type: ignore[return-value]
+
+    @property
+    def settles(self) -> bool:
+        """Whether an own rule says it: then nothing around the event does."""
+        return self.rule is not None and self.rule.own
+
 
 _UNDECIDED: Final = Decision()
 
@@ -81,8 +91,7 @@ class KernelRules:
 
     def settles(self, kernel: str) -> bool:
         """Whether an own rule says what the kernel is: then nothing around it does."""
-        rule = self.of_kernel(kernel).rule
-        return rule is not None and rule.own
+        return self.of_kernel(kernel).settles
 
     def of_kernel(self, kernel: str) -> Decision:
         """What a kernel's name says."""

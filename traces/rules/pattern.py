@@ -8,6 +8,7 @@ bound is generous: real names come nowhere near it.
 """
 
 import re
+import warnings
 from importlib import import_module
 from typing import Any, Final
 
@@ -28,9 +29,11 @@ def why_refused(pattern: str) -> str:
     if len(pattern) > LONGEST_PATTERN:
         return f"it has {len(pattern):,} characters, {LONGEST_PATTERN} are allowed"
     try:
-        re.compile(pattern)
-        parsed = list(_parser.parse(pattern))
-    except (re.error, OverflowError, RecursionError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of what a later Python will read otherwise
+            re.compile(pattern)
+            parsed = list(_parser.parse(pattern))
+    except (re.error, OverflowError, RecursionError, Warning) as error:
         return f"it is no regular expression: {error}"
     shouted = re.sub(r"\\.", "", pattern)
     if shouted != shouted.lower():
