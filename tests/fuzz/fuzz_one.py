@@ -10,6 +10,7 @@ what libFuzzer itself ends the process for (a crash of native code, a hang, too 
 import hashlib
 import json
 import re
+import resource
 import sys
 import time
 import traceback
@@ -28,6 +29,7 @@ _TOLD_EVERY: Final = 500
 _RESHAPED_SHARE: Final = 0.4
 _DAMAGED_SHARE: Final = 0.6
 _PLACES: Final = 3
+_MOST_RISE_MB: Final = 128
 
 
 class Told:
@@ -36,13 +38,16 @@ class Told:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.runs = 0
-        self.slowest_ms = 0.0
+        self.slowest_ms = self.largest_rise_mb = 0.0
         self.outcomes: Counter[str] = Counter()
         self.defects: Counter[str] = Counter()
 
-    def note(self, data: bytes, outcome: str, spent_s: float) -> None:
+    def note(self, data: bytes, outcome: str, spent_s: float, rise_mb: float) -> None:
         self.runs += 1
         self.outcomes[outcome] += 1
+        self.largest_rise_mb = max(self.largest_rise_mb, rise_mb)
+        if rise_mb > _MOST_RISE_MB:
+            self.note_defect(data, MemoryError(f"memory rose by {rise_mb:,.0f} MB"))
         if spent_s * 1e3 > self.slowest_ms:
             self.slowest_ms = spent_s * 1e3
             (self.folder / "slowest").write_bytes(data)
@@ -60,7 +65,13 @@ class Told:
         self.write()
 
     def write(self) -> None:
-        told = {"slowest_ms": self.slowest_ms, "outcomes": self.outcomes, "defects": self.defects, "runs": self.runs}
+        told = {
+            "runs": self.runs,
+            "slowest_ms": self.slowest_ms,
+            "largest_rise_mb": self.largest_rise_mb,
+            "outcomes": self.outcomes,
+            "defects": self.defects,
+        }
         (self.folder / "told.json").write_text(json.dumps(told))
 
 
@@ -74,13 +85,18 @@ def _place(error: BaseException) -> str:
 
 
 def _run(one: Target, told: Told, data: bytes) -> None:
-    began = time.process_time()
+    began, peak_mb = time.process_time(), _peak_mb()
     try:
         outcome = one.run(data)
     except Exception as error:
         outcome = "defect"
         told.note_defect(data, error)
-    told.note(data, outcome, time.process_time() - began)
+    told.note(data, outcome, time.process_time() - began, _peak_mb() - peak_mb)
+
+
+def _peak_mb() -> float:
+    """Most memory the process has had; Linux counts in KiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _mutator(one: Target) -> object:

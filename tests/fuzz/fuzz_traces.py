@@ -24,10 +24,13 @@ FOLDER: Final = ROOT / ".fuzz"
 
 _LONGEST_INPUT_BYTES: Final = 16_384
 _SECONDS_AN_INPUT: Final = 20
-_MEMORY_MB: Final = 1_024
+_MEMORY_MB: Final = 8_192
+"""Of the whole process, which grows with the runs (the fuzzer's own mutations are not freed); one input that takes much
+is told by the harness."""
 _STATISTIC: Final = re.compile(r"^stat::(\w+):\s+(\d+)", re.MULTILINE)
 _COVERAGE: Final = re.compile(r"cov: (\d+) ft: (\d+) corp: (\d+)")
 _FOUND: Final = re.compile(r"^(?:==\d+== ?)?(?:ERROR|SUMMARY): (libFuzzer: .*)$", re.MULTILINE)
+_INTERRUPTED: Final = "libFuzzer: run interrupted"
 _COLUMNS: Final = (16, 10, 6, 6, 8, 6, 5, 10, 7, 7, 5)
 _TITLES: Final = (
     "reader",
@@ -38,7 +41,7 @@ _TITLES: Final = (
     "corpus",
     "new",
     "slowest ms",
-    "peak MB",
+    "rise MB",
     "defects",
     "s",
 )
@@ -55,7 +58,7 @@ class Row:
     corpus: int
     new: int
     slowest_ms: float
-    peak_mb: int
+    largest_rise_mb: float
     seconds: float
     found: tuple[str, ...]
     outcomes: dict[str, int]
@@ -69,7 +72,7 @@ class Row:
             self.corpus,
             self.new,
             self.slowest_ms,
-            self.peak_mb,
+            self.largest_rise_mb,
             len(self.found),
             self.seconds,
         )
@@ -108,6 +111,7 @@ def _row(name: str, done: "subprocess.CompletedProcess[str]", folder: Path, seco
     coverage = [tuple(map(int, match)) for match in _COVERAGE.findall(done.stderr)]
     edges, features, corpus = coverage[-1] if coverage else (0, 0, 0)
     ended = tuple(_FOUND.findall(done.stderr)) or ((f"ended with status {done.returncode}",) if done.returncode else ())
+    ended = (_INTERRUPTED,) if _INTERRUPTED in done.stderr else ended
     return Row(
         name=name,
         executions=statistics.get("number_of_executed_units", told.get("runs", 0)),
@@ -116,7 +120,7 @@ def _row(name: str, done: "subprocess.CompletedProcess[str]", folder: Path, seco
         corpus=corpus,
         new=statistics.get("new_units_added", 0),
         slowest_ms=told.get("slowest_ms", 0.0),
-        peak_mb=statistics.get("peak_rss_mb", 0),
+        largest_rise_mb=told.get("largest_rise_mb", 0.0),
         seconds=seconds,
         found=(*told.get("defects", {}), *ended),
         outcomes=told.get("outcomes", {}),

@@ -114,9 +114,11 @@ class Lanes:
         """
         try:
             if may_be_deep(text, self._limits):
-                for raw in map(bytes, _decode_raws(text)):
-                    if raw.startswith(b"{"):  # what is no object is refused further on
-                        check_nesting(raw, self._limits)
+                raws = list(map(bytes, _decode_raws(text)))
+                if not all(raw.startswith(b"{") for raw in raws):
+                    raise msgspec.DecodeError("an event that is no object")
+                for raw in raws:
+                    check_nesting(raw, self._limits)
             if self._union_failed < _UNION_GIVEN_UP_AFTER:
                 try:
                     batch = _first_lane(text)

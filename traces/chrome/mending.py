@@ -41,6 +41,8 @@ _LONGEST_TOKEN: Final = 64
 
 _LONE_BACKSLASH: Final = re.compile(r'\\(?:(u[0-9a-fA-F]{4})|(["\\/bfnrt])|)')
 _BARE_WORD: Final = re.compile(r"(?<=[:,\[\s])(?:-?nan|-?inf(?:inity)?)(?=\s*+[,\]}])", re.IGNORECASE)
+_CUT_CHARACTER: Final = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z")
+_LONGEST_CHARACTER: Final = 4
 _QUOTE: Final = re.compile(r'(?<!\\)"')
 
 
@@ -105,12 +107,13 @@ class Source:
         self._append(start)
 
     def more(self) -> bool:
-        """Read on; whether there was more."""
+        """Read on; whether there was more, be it a part of a character that waited for the rest of it."""
         check_piece(len(self.text) - self.position)
+        before = len(self.text)
         chunk = next(self._chunks, None)
         self.ended = chunk is None
         self._append(chunk or b"")
-        return chunk is not None
+        return chunk is not None or len(self.text) > before
 
     def reach(self, count: int) -> bool:
         """Read on until `count` characters follow the position; whether any were added."""
@@ -136,8 +139,8 @@ class Source:
         """Add the text of `chunk`; a character that it cuts in two waits for the next."""
         data = self._held + chunk
         end = len(data)
-        while end and not self.ended and data[end - 1] >= 0x80:
-            end -= 1
+        if not self.ended and (cut := _CUT_CHARACTER.search(data, max(0, end - _LONGEST_CHARACTER))):
+            end = cut.start()
         self._held = data[end:]
         self.text += decode_text(data[:end], self._mended)
 
