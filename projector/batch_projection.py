@@ -1,18 +1,19 @@
 """ProjectionBatch: what the projector says of many plans, as columns; entry i reads as a `Projection` record."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from projector.breakdown import Axis, AxisTime, Interval, KindTime, OperatorKind, Projection, TimeBreakdown
+from projector.cost.energy import ChipPower
 from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes
-from projector.errors import InvalidDescription, UnknownName
+from projector.errors import InvalidDescription
 from projector.graph.columns import Column, Switch
 from projector.specs.hardware import HardwareProfile
-from projector.specs.objective import Rejection, Slo
+from projector.specs.objective import Rejection, Slo, find_objective
 from projector.specs.plan_batch import PlanBatch
 from projector.units import bytes_to_gb, s_to_ms
 
@@ -128,6 +129,7 @@ class ProjectionBatch:
     memory: MemoryColumns
     metrics: Metrics
     interval: IntervalRule
+    power: ChipPower | None = None
     assumptions: tuple[Assumption, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -166,26 +168,26 @@ class ProjectionBatch:
     def objective(self, name: str) -> Column:
         """The named objective in its own unit, shape [n]; of a plan that has no such figure the worst value, 0 or inf.
 
-        UnknownName where this phase has no such objective, InvalidDescription where it needs a price nobody stated.
+        UnknownName where this phase has no such objective, InvalidDescription where it needs a price or a power that
+        nobody stated.
         """
+        find_objective(name, "serving" if self.metrics.tokens_per_s_per_chip is None else "training")
         m = self.metrics
-        if name == "cost_per_million_tokens":
-            return self._usd_per_million_tokens()
-        figures = {
-            "tokens_per_s_per_chip": m.tokens_per_s_per_chip,
-            "step_time_s": self.step_time_s if m.tokens_per_s_per_chip is not None else None,
-            "mfu": m.mfu_frac if m.tokens_per_s_per_chip is not None else None,
-            "memory_per_chip_gb": bytes_to_gb(1.0) * self.memory_bytes * self.devices_per_chip,
-            "decode_throughput_tps_per_gpu": m.decode_tokens_per_s_per_chip,
-            "total_throughput_tps_per_gpu": m.total_tokens_per_s_per_chip,
-            "ttft_ms": _ms(m.ttft_s),
-            "itl_ms": _ms(m.tpot_s),
-            "request_latency_ms": _ms(m.request_latency_s),
+        columns: dict[str, Callable[[], Column | None]] = {
+            "tokens_per_s_per_chip": lambda: m.tokens_per_s_per_chip,
+            "step_time_s": lambda: self.step_time_s,
+            "mfu": lambda: m.mfu_frac,
+            "memory_per_chip_gb": lambda: bytes_to_gb(1.0) * self.memory_bytes * self.devices_per_chip,
+            "cost_per_million_tokens": self._usd_per_million_tokens,
+            "energy_per_token_j": self._energy_per_token_j,
+            "decode_throughput_tps_per_gpu": lambda: m.decode_tokens_per_s_per_chip,
+            "total_throughput_tps_per_gpu": lambda: m.total_tokens_per_s_per_chip,
+            "ttft_ms": lambda: _ms(m.ttft_s),
+            "itl_ms": lambda: _ms(m.tpot_s),
+            "request_latency_ms": lambda: _ms(m.request_latency_s),
         }
-        column = figures.get(name)
-        if column is None:
-            known = [known for known, value in figures.items() if value is not None]
-            raise UnknownName("objective", name, [*known, "cost_per_million_tokens"])
+        column = columns[name]()
+        assert column is not None, f"{name} is an objective of this phase and has no column"
         return np.where(np.isnan(column), 0.0 if name.endswith("_per_gpu") else np.inf, column)
 
     def _usd_per_million_tokens(self) -> Column:
@@ -199,6 +201,17 @@ class ProjectionBatch:
         rate = m.decode_tokens_per_s_per_chip if m.tokens_per_s_per_chip is None else m.tokens_per_s_per_chip
         assert rate is not None
         return np.where(rate > 0, self.price_usd_per_chip_hour / 3600 / rate * 1e6, np.inf)
+
+    def _energy_per_token_j(self) -> Column:
+        """Mean power of a chip over the tokens it trains a second."""
+        if self.power is None:
+            raise InvalidDescription(
+                f"energy_per_token_j: the power of {self.chip} is unknown",
+                hint="add tdp_w with its source to the chip's file, or choose another objective",
+            )
+        parts, rate = self.breakdown, self.metrics.tokens_per_s_per_chip
+        assert rate is not None
+        return self.power.mean_w(parts.compute_s, parts.exposed_communication_s, parts.idle_s) / rate
 
     def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
         """For every plan the budgets it misses, all of them. A budget of another phase's figure cannot be missed."""

@@ -14,6 +14,7 @@ from projector.batch_projection import (
 )
 from projector.breakdown import Axis
 from projector.cost.device import Device
+from projector.cost.energy import ChipPower
 from projector.cost.ledger import Ledger, StageTimes
 from projector.cost.overlap import (
     CONTENTION_FRAC,
@@ -100,6 +101,7 @@ def project_training(
             mfu_frac=flop / breakdown.total_s / (graph.degrees.devices * peak),
         ),
         interval=INTERVALS[model.is_moe],
+        power=ChipPower.of(hardware),
         assumptions=assumptions,
     )
 

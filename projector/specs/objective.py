@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field, computed_field
 
+from projector.errors import UnknownName
 from projector.specs.plan import Phase
 from projector.specs.record import Record
 
@@ -53,6 +54,13 @@ OBJECTIVES: tuple[Objective, ...] = (
         meaning="price of a million trained or generated tokens, on chips whose list price is known",
     ),
     Objective(
+        name="energy_per_token_j",
+        unit="J",
+        direction="minimise",
+        phases=("training",),
+        meaning="energy of the chips a trained token, on chips whose board power is known",
+    ),
+    Objective(
         name="decode_throughput_tps_per_gpu",
         unit="tokens/s/chip",
         direction="maximise",
@@ -76,6 +84,16 @@ OBJECTIVES: tuple[Objective, ...] = (
         meaning="mean end-to-end request latency",
     ),
 )
+
+
+def find_objective(name: str, phase: Phase) -> Objective:
+    """The objective of this name. UnknownName with the nearest ones of the phase where it has none such."""
+    known = {entry.name: entry for entry in OBJECTIVES if phase in entry.phases}
+    if name not in known:
+        raise UnknownName(f"{phase} objective", name, known)
+    return known[name]
+
+
 DEFAULT_OBJECTIVE: dict[Phase, str] = {
     "training": "tokens_per_s_per_chip",
     "serving": "decode_throughput_tps_per_gpu",

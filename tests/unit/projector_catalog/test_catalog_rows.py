@@ -20,7 +20,7 @@ def test_a_recalled_figure_carries_its_flag_to_the_row():
 def test_what_no_source_states_is_listed_as_unknown():
     assert "inter.bytes_per_s_one_way" in CHIPS["tpu-v7x-ironwood"].unknown
     assert "intra.bytes_per_s_one_way" in CHIPS["trainium1"].unknown
-    assert CHIPS["tpu-v4"].unknown == ("tdp_w",)
+    assert CHIPS["tpu-v5p"].unknown == ("tdp_w",)
 
 
 def test_counts_and_calibration_say_where_they_come_from():

@@ -115,8 +115,8 @@ def test_every_objective_belongs_to_its_phases_only() -> None:
     }
     for objective in OBJECTIVES:
         for phase, batch in batches.items():
-            if objective.name == "cost_per_million_tokens":
-                continue  # needs a price
+            if objective.name in ("cost_per_million_tokens", "energy_per_token_j"):
+                continue  # need a price, or a power
             if phase in objective.phases:
                 assert batch.objective(objective.name)[0] > 0
             else:
@@ -137,6 +137,21 @@ def test_without_a_price_there_is_no_cost() -> None:
     batch = project_many(PlanBatch.from_plans([PLAN]), training(8), dense_model(), cluster(CHIP, 8), CHIP)
     with pytest.raises(InvalidDescription, match="the price of switched is unknown"):
         batch.objective("cost_per_million_tokens")
+
+
+def test_energy_weighs_what_a_step_does() -> None:
+    """A chip of 400 W, 15 % of it while it waits, half while it only communicates."""
+    powered = CHIP.model_copy(update={"tdp_w": figure(400.0)})
+    batch = project_many(PlanBatch.from_plans([PLAN]), training(8), dense_model(), cluster(powered, 8), powered)
+    parts = batch[0].breakdown
+    energy_j = 400 * (parts.compute_s + 0.5 * parts.exposed_communication_s + 0.15 * parts.idle_s)
+    assert batch.objective("energy_per_token_j")[0] == pytest.approx(8 * energy_j / (8 * 2048))
+
+
+def test_without_a_power_there_is_no_energy() -> None:
+    batch = project_many(PlanBatch.from_plans([PLAN]), training(8), dense_model(), cluster(CHIP, 8), CHIP)
+    with pytest.raises(InvalidDescription, match="the power of switched is unknown"):
+        batch.objective("energy_per_token_j")
 
 
 def test_an_engine_that_serves_nothing_is_the_worst_by_every_objective() -> None:
