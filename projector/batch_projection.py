@@ -26,6 +26,7 @@ class BreakdownColumns:
     compute_s: Column
     exposed_communication_s: Column
     overlapped_communication_s: Column
+    exposed_copy_s: Column
     idle_s: Column
     bubble_s: Column
     by_kind: dict[OperatorKind, Column]
@@ -33,18 +34,25 @@ class BreakdownColumns:
 
     @classmethod
     def of(
-        cls, by_kind: dict[OperatorKind, Column], by_axis: dict[Axis, AxisTimes], idle_s: Column, bubble_s: Column
+        cls,
+        by_kind: dict[OperatorKind, Column],
+        by_axis: dict[Axis, AxisTimes],
+        idle_s: Column,
+        bubble_s: Column,
+        exposed_copy_s: Column | None = None,
     ) -> "BreakdownColumns":
-        """Totals from the parts: total = compute + exposed communication + idle, by construction."""
+        """Totals from the parts: total = compute + exposed communication + exposed copies + idle, by construction."""
         zero = np.zeros_like(idle_s)
         compute_s = sum(by_kind.values(), start=zero)
         exposed_s = sum((times.exposed_s for times in by_axis.values()), start=zero)
         communication_s = sum((times.total_s for times in by_axis.values()), start=zero)
+        copy_s = zero if exposed_copy_s is None else exposed_copy_s
         return cls(
-            total_s=compute_s + exposed_s + idle_s,
+            total_s=compute_s + exposed_s + copy_s + idle_s,
             compute_s=compute_s,
             exposed_communication_s=exposed_s,
             overlapped_communication_s=np.maximum(communication_s - exposed_s, 0.0),
+            exposed_copy_s=copy_s,
             idle_s=idle_s,
             bubble_s=bubble_s,
             by_kind=by_kind,
@@ -59,6 +67,7 @@ class BreakdownColumns:
             compute_s=float(self.compute_s[index]),
             exposed_communication_s=float(self.exposed_communication_s[index]),
             overlapped_communication_s=float(self.overlapped_communication_s[index]),
+            exposed_copy_s=float(self.exposed_copy_s[index]),
             idle_s=float(self.idle_s[index]),
             bubble_s=float(self.bubble_s[index]),
             by_kind=tuple(

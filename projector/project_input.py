@@ -19,6 +19,8 @@ from projector.specs.workload import WorkloadSpec
 
 # figures no time or memory depends on
 NO_COST = frozenset({"price_usd_per_chip_hour", "tdp_w"})
+# a figure that only plans with offloading need: said of them alone
+HOST_LINK = "host.bytes_per_s_one_way"
 
 
 def check(batch: PlanBatch, workload: WorkloadSpec, cluster: ClusterSpec, hardware: HardwareProfile) -> None:
@@ -110,6 +112,8 @@ def assumptions(
         found.append(Assumption(f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"))
     if batch.phase[0] == "training" and software == CURRENT:
         found.append(Assumption("fused attention kernels, no dropout"))
+    if batch.phase[0] == "training":
+        found += _host_link(batch, hardware, software)
     if batch.phase[0] == "serving":
         found.append(Assumption("every request has the mean prompt and output length; no prefix is cached"))
         found.append(Assumption("sequence parallelism has no effect in serving", batch.sp.astype(bool)))
@@ -134,12 +138,28 @@ def _unread_figures(model: ModelArchitecture, hardware: HardwareProfile) -> list
     if model.unverified:
         found.append(Assumption(f"the sizes of {model.name} were recalled, not re-read"))
     recalled = [path for path, figure in hardware.figures().items() if figure is not None and figure.unverified]
-    if set(recalled) - NO_COST:
-        listed = ", ".join(path for path in recalled if path not in NO_COST)
+    listed = ", ".join(path for path in recalled if path not in NO_COST and path != HOST_LINK)
+    if listed:
         found.append(Assumption(f"figures of {hardware.id} that were recalled, not re-read: {listed}"))
     if "gemm_efficiency_frac" in hardware.calibration.assumed:
         found.append(Assumption(f"the efficiencies of {hardware.id} are assumed: nothing was measured on it"))
     return found
+
+
+def _host_link(batch: PlanBatch, hardware: HardwareProfile, software: Software) -> list[Assumption]:
+    """What copies to host memory rest on, of plans that make any."""
+    copies = (batch.recompute == "full") & software.offloads_inputs
+    if hardware.host is None:
+        return [
+            Assumption(
+                f"no source states the host link of {hardware.id}: inputs of recomputed layers are offloaded "
+                "in no time",
+                copies,
+            )
+        ]
+    if hardware.host.bytes_per_s_one_way.unverified:
+        return [Assumption(f"the host link of {hardware.id} was recalled, not re-read: {HOST_LINK}", copies)]
+    return []
 
 
 def _check_chip(cluster: ClusterSpec, hardware: HardwareProfile) -> None:

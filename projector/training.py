@@ -21,6 +21,8 @@ from projector.cost.overlap import (
     AxisTimes,
     MicroBatchCommunication,
     Switches,
+    exposed_copies,
+    gathered_stages,
     micro_batch_communication,
     step_communication,
     sync_neighbours,
@@ -71,8 +73,9 @@ def project_training(
         step = m t_slowest + bubble + exposed data-parallel communication + optimizer
 
     t of a stage and micro-batch is compute + exposed communication of forward, recompute and backward, or the time the
-    host needs to launch it all where that is longer (the difference is idle). The breakdown is that of a device of the
-    slowest stage: compute + exposed communication + idle == step, the bubble being a part of idle.
+    host needs to launch it all where that is longer (the difference is idle), and copies to and from the host that
+    outlast the pass. The breakdown is that of a device of the slowest stage: compute + exposed communication + exposed
+    copies + idle == step, the bubble being a part of idle.
     """
     software = XLA if software == CURRENT and hardware.kind in COMPILED else software
     graph = training_graph(batch, model, seq_len, math_dtype, software)
@@ -137,16 +140,17 @@ def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile) -
 
 @dataclass(frozen=True)
 class Slot:
-    """One micro-batch on one stage: seconds it works, seconds it waits for launches, its communication."""
+    """One micro-batch on one stage: seconds it works, waits for launches and for copies, its communication."""
 
     busy_s: Column
     launch_idle_s: Column
+    exposed_copy_s: Column
     communication: MicroBatchCommunication
 
     @property
     def length_s(self) -> Column:
         """Seconds the stage is taken."""
-        return self.busy_s + self.launch_idle_s
+        return self.busy_s + self.exposed_copy_s + self.launch_idle_s
 
 
 def _slot(times: StageTimes, switches: Switches, rates: Rates, pp: Column, pause_s: float) -> Slot:
@@ -172,7 +176,8 @@ def _slot(times: StageTimes, switches: Switches, rates: Rates, pp: Column, pause
         )
     }
     by_pass_s = np.maximum(idle_s[FORWARD] + idle_s[BACK], idle_s[MICRO_BATCH_PASSES])
-    return Slot(busy_s, np.where(pp > 1, by_pass_s + pause_s, idle_s[MICRO_BATCH_PASSES]), communication)
+    waits_s = np.where(pp > 1, by_pass_s + pause_s, idle_s[MICRO_BATCH_PASSES])
+    return Slot(busy_s, waits_s, exposed_copies(times), communication)
 
 
 def _launch_idle_s(times: StageTimes, runs: tuple[Pass, ...], *, exposed_s: Column, launch_s: float) -> Column:
@@ -209,10 +214,13 @@ def _breakdown(
         for axis, one in slot.communication.by_axis.items()
     }
     neighbours = sync_neighbours(graph.degrees.pp, graph.virtual_stages, micro_batches)
+    once = gathered_stages(times, switches, slot.communication.cover, neighbours)
+    by_axis["fsdp"] = by_axis["fsdp"].plus(once)
     by_axis["dp"] = step_communication(times, switches, slot.communication.cover, neighbours)
     return BreakdownColumns.of(
         by_kind=by_kind,
         by_axis=by_axis,
         idle_s=micro_batches * slot.launch_idle_s + pipe.bubble_s,
         bubble_s=pipe.bubble_s,
+        exposed_copy_s=micro_batches * slot.exposed_copy_s,
     )

@@ -148,7 +148,7 @@ class _Reading:
         dp = devices // (tp * pp * cp)
         for batch in self._global_batches(dp):
             workload = WorkloadSpec(seq_len=self.seq_len, global_batch=batch, precision=self.dtype)
-            yield Option(workload, self._legal(tuple(self._plans(batch, dp)), workload))
+            yield Option(workload, self._legal(self._usual(tuple(self._plans(batch, dp))), workload))
 
     def _global_batches(self, dp: int) -> Iterator[int]:
         if self.row.global_batch is not None:
@@ -233,6 +233,13 @@ class _Reading:
         if stated is not None or plan.pp == 1 or not self.framework.virtual_stages or schedule == "1f1b":
             return (stated or 1,)
         return range(2 if "interleaved" in schedule else 1, MOST_VIRTUAL_STAGES + 1)
+
+    def _usual(self, plans: tuple[ParallelismPlan, ...]) -> tuple[ParallelismPlan, ...]:
+        """Of plans whose micro-batch is open those the framework chooses by itself, where there are any."""
+        if self.row.micro_batch is not None or not self.framework.micro_batch_a_stage:
+            return plans
+        usual = tuple(plan for plan in plans if plan.pp > 1 and plan.grad_accum == plan.pp * plan.vp)
+        return usual or plans
 
     def _legal(self, plans: tuple[ParallelismPlan, ...], workload: WorkloadSpec) -> tuple[ParallelismPlan, ...]:
         """The plans without those whose open number of virtual stages is not legal; what a row states stays."""

@@ -59,6 +59,8 @@ class Framework:
     memory_counter    what its published memory counts: "allocated" bytes, bytes the allocator has "reserved", or all
                       that is in use on the "device" (nvidia-smi)
     accumulates       whether rows mean accumulation; False: a data rank pushes all its sequences through at once
+    micro_batch_a_stage   whether a pipeline cuts its sequences into as many micro-batches as it has stages, virtual
+                      ones counted, unless told otherwise
     """
 
     name: str
@@ -70,6 +72,7 @@ class Framework:
     overlaps_data: bool = True
     overlaps_tp: bool | None = None
     accumulates: bool = True
+    micro_batch_a_stage: bool = False
     recompute: str | None = None
     recomputes_layers: bool = False
     memory_counter: MemoryCounter = "allocated"
@@ -171,6 +174,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
         ("torchtitan",),
         sharding="weights",
         recompute="selective",
+        micro_batch_a_stage=True,
         memory_counter="reserved",
         software=TORCHTITAN,
     ),

@@ -25,6 +25,8 @@ class Device:
     peak_flop_per_s   dense peak a dtype
     ramp_s            fixed cost of a GEMM: the time its half-size FLOP take at the efficiency of a large 16-bit GEMM,
                       so a GEMM of gemm_half_size_flop reaches half the efficiency of a large one
+    host_bytes_per_s  attainable, to host memory and back, each; infinite where the chip file states no figure, which
+                      `project` says of every plan that needs it
     """
 
     hardware: HardwareProfile
@@ -32,6 +34,7 @@ class Device:
     hbm_bytes: float
     hbm_bytes_per_s: float
     ramp_s: float
+    host_bytes_per_s: float
 
     @classmethod
     def of(cls, hardware: HardwareProfile) -> "Device":
@@ -48,6 +51,7 @@ class Device:
             hbm_bytes=hardware.hbm_bytes.value / share,
             hbm_bytes_per_s=hardware.hbm_bytes_per_s.value / share,
             ramp_s=calibration.gemm_half_size_flop / (wide * calibration.gemm_efficiency_frac),
+            host_bytes_per_s=_host_bytes_per_s(hardware),
         )
 
     def runs(self, dtype: Dtype) -> Dtype:
@@ -77,3 +81,11 @@ class Device:
             except InvalidDescription:
                 continue
         return peaks
+
+
+def _host_bytes_per_s(hardware: HardwareProfile) -> float:
+    """The host link derated like the chip's other links: nobody measured it apart."""
+    if hardware.host is None:
+        return float("inf")
+    rate = hardware.host.bytes_per_s_one_way.value / hardware.devices_per_chip
+    return rate * hardware.calibration.link_efficiency_frac

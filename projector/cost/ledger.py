@@ -26,11 +26,12 @@ K = TypeVar("K", ComputeKey, WireKey, Pass)
 
 @dataclass(frozen=True)
 class Ledger:
-    """Seconds (columns) of one passage of each place, and the launches it costs the host."""
+    """Seconds (columns) of one passage of each place on the device, its links and its host link, and its launches."""
 
     compute_s: dict[Place, dict[ComputeKey, Column]] = field(default_factory=dict)
     wire_s: dict[Place, dict[WireKey, Column]] = field(default_factory=dict)
     launches: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
+    copy_s: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, operators: Iterable[Operator], rates: Rates, routes: Mapping[GroupName, Route]) -> "Ledger":
@@ -42,6 +43,9 @@ class Ledger:
 
     def _add(self, operator: Operator, rates: Rates, routes: Mapping[GroupName, Route]) -> None:
         place = operator.place
+        if operator.host_bytes is not None:
+            _accumulate(self.copy_s, place, operator.run, operator.count * operator.host_bytes / rates.host_bytes_per_s)
+            return
         if operator.collective is None:
             time_s = operator.count * operator_time_s(operator, rates)
             _accumulate(self.compute_s, place, (operator.run, operator.kind), time_s)
@@ -62,6 +66,7 @@ class Ledger:
             compute_s=_weighted(self.compute_s, stage, zero),
             wire_s=_weighted(self.wire_s, stage, zero),
             launches=_weighted(self.launches, stage, zero),
+            copy_s=_weighted(self.copy_s, stage, zero),
             zero=zero,
         )
 
@@ -76,6 +81,7 @@ class StageTimes:
     compute_s: dict[ComputeKey, Column]
     wire_s: dict[WireKey, Column]
     launches: dict[Pass, Column]
+    copy_s: dict[Pass, Column]
     zero: Column
     ends_compute_s: dict[ComputeKey, Column]
     ends_launches: dict[Pass, Column]
@@ -96,6 +102,10 @@ class StageTimes:
             ),
             start=self.zero,
         )
+
+    def copied(self, *runs: Pass) -> Column:
+        """Seconds the host link is busy in these passes, one way."""
+        return sum((self.copy_s[run] for run in runs if run in self.copy_s), start=self.zero)
 
     def launched(self, *runs: Pass) -> Column:
         """Kernels the host launches for these passes."""

@@ -11,7 +11,7 @@
     pp     sends exposed under 1F1B, hidden in an interleaved schedule
     dp     once a step: reductions behind the backward pass of the last micro-batch (of the last group of micro-batches
            in an interleaved schedule), gathers of updated weights behind the forward pass of the first, by the same
-           switches
+           switches; likewise fsdp where stages stay gathered (`gathered_stages`)
 
 Compute hides one communication only, and only HIDING_FRAC of it hides any: the first and last layer have no neighbour.
 What is hidden is not free: communication kernels take cores and memory bandwidth from the compute beside them, which
@@ -65,6 +65,10 @@ class AxisTimes:
         """What is left of the total beside what the hidden part costs; never below zero by rounding."""
         return cls(total_s, np.maximum(total_s - (1 - contention_frac) * hidden_s, 0.0))
 
+    def plus(self, other: "AxisTimes") -> "AxisTimes":
+        """Both together."""
+        return AxisTimes(self.total_s + other.total_s, self.exposed_s + other.exposed_s)
+
 
 @dataclass(frozen=True)
 class Cover:
@@ -99,6 +103,17 @@ def micro_batch_communication(times: StageTimes, switches: Switches) -> MicroBat
     return MicroBatchCommunication({"tp": tensor, "ep": experts, "cp": context, "fsdp": sharded, "pp": sends}, cover)
 
 
+def exposed_copies(times: StageTimes) -> Column:
+    """Seconds of a micro-batch that the host link is busy longer than the pass computes, forward and back.
+
+    Copies have engines and links of their own: they take nothing from compute and hide beside communication.
+    """
+    ahead_s = times.copied("forward") - HIDING_FRAC * times.compute("forward")
+    back_s = times.copied("backward") - HIDING_FRAC * times.compute("recompute", "backward")
+    found: Column = np.maximum(ahead_s, 0.0) + np.maximum(back_s, 0.0)
+    return found
+
+
 def step_communication(times: StageTimes, switches: Switches, cover: Cover, neighbours: Column) -> AxisTimes:
     """Data-parallel communication of one step on a stage; `cover` is what a micro-batch left.
 
@@ -111,6 +126,20 @@ def step_communication(times: StageTimes, switches: Switches, cover: Cover, neig
         gather_s, cover.ahead_s, switches.param_gather
     )
     return AxisTimes.of(reduce_s + gather_s, hidden_s, switches.contention_frac)
+
+
+def gathered_stages(times: StageTimes, switches: Switches, cover: Cover, neighbours: Column) -> AxisTimes:
+    """FSDP traffic of a step whose stages stay gathered through it; `cover` and `neighbours` as for the step's own.
+
+    Gathers hide behind the first forward pass. Gradients are scattered when a chunk's last backward pass is done:
+    behind the other chunks of an interleaved schedule, behind nothing in a plain one (PyTorch's pipeline stages).
+    """
+    gather_s = times.wire("sync", axis="fsdp", kinds=("all_gather",))
+    scatter_s = times.wire("sync", axis="fsdp", kinds=("reduce_scatter",))
+    hidden_s = _hidden(gather_s, cover.ahead_s * neighbours, switches.param_gather) + _hidden(
+        scatter_s, cover.back_s * neighbours, switches.grad_reduce & switches.interleaved
+    )
+    return AxisTimes.of(gather_s + scatter_s, hidden_s, switches.contention_frac)
 
 
 def sync_neighbours(pp: Column, virtual_stages: Column, micro_batches: Column) -> Column:

@@ -23,6 +23,7 @@ class Rates:
     kernel_floor_s: float
     kernel_gap_s: float
     kernel_launch_s: float
+    host_bytes_per_s: float
 
     @classmethod
     def of(cls, device: Device, compute_dtype: AnyColumn, software: Software = CURRENT) -> "Rates":
@@ -44,6 +45,7 @@ class Rates:
             kernel_floor_s=calibration.kernel_floor_s,
             kernel_gap_s=calibration.kernel_floor_s * (software.host_factor - 1.0),
             kernel_launch_s=calibration.kernel_launch_s * software.host_factor,
+            host_bytes_per_s=device.host_bytes_per_s,
         )
 
 

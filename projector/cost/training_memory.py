@@ -7,6 +7,8 @@ from projector.cost.stages import Stage, Stages
 from projector.graph.backward import WHOLE_LAYER_PLACES
 from projector.graph.columns import Column, Switch
 from projector.graph.operator import Operator
+from projector.graph.recomputed import keeps_every_other_product
+from projector.graph.sync import stages_stay_gathered
 from projector.graph.training_graph import TrainingGraph
 from projector.specs.hardware import HardwareProfile
 
@@ -77,7 +79,7 @@ def _sharded(graph: TrainingGraph) -> Switch:
 
 def _whole_stages(graph: TrainingGraph) -> Switch:
     """Plans whose stages stay gathered, and their gradients whole, through the step."""
-    return _sharded(graph) & (graph.degrees.pp > 1) & graph.scope.software.gathers_stages
+    return _sharded(graph) & stages_stay_gathered(graph.scope)
 
 
 def _gradient_bytes(
@@ -113,7 +115,7 @@ def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Colum
     scope, mode = graph.scope, graph.recompute_mode
     layers = [operator for operator in graph.forward if operator.place in WHOLE_LAYER_PLACES]
     everything = _kept(layers, stage, "saved_bytes", scope.zero)
-    products = scope.software.selective_products and not scope.model.is_moe
+    products = keeps_every_other_product(scope)
     selective = (
         _every_other_product(graph) * stage.layers() if products else _kept(layers, stage, "kept_bytes", scope.zero)
     )

@@ -1,12 +1,10 @@
-"""Backward and recompute operators, derived from the forward ones."""
+"""Backward operators, derived from the forward ones."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from projector.graph.columns import Column, lookup
 from projector.graph.operator import Collective, CollectiveKind, Operator, Pass
 from projector.graph.scope import Scope
-from projector.specs.plan_batch import Column as AnyColumn
 
 # Bytes (and for attention FLOP) of a backward execution over the forward one.
 # Fused attention recomputes the scores: 5 products against 2 (FlashAttention, arXiv:2205.14135). Norms and element-wise
@@ -23,38 +21,20 @@ def backward(operators: Iterable[Operator], scope: Scope) -> Iterator[Operator]:
         if operator.collective is not None:
             yield from _backward_collective(operator, operator.collective)
         elif operator.math == "linear" or operator.kind == "gemm":
-            yield replace(_in_pass(operator, "backward"), count=2 * operator.count)
+            yield replace(in_pass(operator, "backward"), count=2 * operator.count)
         elif operator.kind == "attention":
             factor = ATTENTION_BACKWARD[scope.software.attention]
             yield replace(
-                _in_pass(operator, "backward"),
+                in_pass(operator, "backward"),
                 flop=factor * operator.flop,
                 moved_bytes=factor * operator.moved_bytes,
                 kernels=2 * operator.kernels,
             )
         else:
-            yield replace(_in_pass(operator, "backward"), moved_bytes=POINTWISE_BACKWARD * operator.moved_bytes)
+            yield replace(in_pass(operator, "backward"), moved_bytes=POINTWISE_BACKWARD * operator.moved_bytes)
 
 
-def recompute(operators: Iterable[Operator], mode: Column, *, stops_early: bool = False) -> Iterator[Operator]:
-    """Forward operators that run again: all of a layer with mode 2 (full), those marked `rerun` with 1 (selective).
-
-    stops_early: not those that end the layer, whose results only the next layer reads.
-    """
-    for operator in operators:
-        if operator.place not in WHOLE_LAYER_PLACES or (stops_early and operator.ends_layer):
-            continue
-        again = mode >= 1 if operator.rerun else mode >= 2
-        if again.any():
-            yield replace(_in_pass(operator, "recompute"), count=operator.count * again)
-
-
-def recompute_mode(names: AnyColumn) -> Column:
-    """0 none, 1 selective, 2 full, as a column."""
-    return lookup(names, {"none": 0.0, "selective": 1.0, "full": 2.0})
-
-
-def _in_pass(operator: Operator, run: Pass) -> Operator:
+def in_pass(operator: Operator, run: Pass) -> Operator:
     """The operator in another pass; weights and kept activations stay with the forward one."""
     return replace(
         operator,
@@ -72,7 +52,7 @@ def _backward_collective(operator: Operator, collective: Collective) -> Iterator
     (Korthikanti et al. 2022, section 4.2.2): a gather costs scatter + gather.
     """
     kind = TURNED.get(collective.kind, collective.kind)
-    twin = replace(_in_pass(operator, "backward"), collective=replace(collective, kind=kind))
+    twin = replace(in_pass(operator, "backward"), collective=replace(collective, kind=kind))
     yield twin
     if collective.kind == "all_gather" and collective.group == "tp":
         yield replace(twin, name=f"{operator.name}_again", collective=collective)

@@ -83,6 +83,7 @@ class Operator:
     saved_bytes           activations an execution keeps for the backward pass with recompute "none"
     kept_bytes            the same with recompute "selective"
     rerun                 whether "selective" runs it again in the backward pass
+    host_bytes            bytes an execution moves over the host link, one way, beside whatever else runs
     slowdown              its arithmetic takes so many times as long as that of the usual kernel of its kind
     ends_layer            whether only the next layer reads its result: a recompute that stops early leaves it out
     """
@@ -104,3 +105,4 @@ class Operator:
     ends_layer: bool = False
     slowdown: float = 1.0
     collective: Collective | None = None
+    host_bytes: Column | None = None

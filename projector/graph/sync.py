@@ -75,10 +75,11 @@ class Holding:
 def data_parallel(forward: Iterable[Operator], scope: Scope, degrees: Degrees) -> Iterator[Operator]:
     """Weight gathers, gradient reductions and the optimizer, one operator a place.
 
-    fsdp > 1: gather before forward and before backward and reduce-scatter after it, in every micro-batch; shards of
-    different replicas are reduced once a step. Otherwise once a step: all-reduce, or with zero_stage >= 1
-    reduce-scatter of gradients and all-gather of updated weights, in buckets that span layers; with an optimizer_shard
-    smaller than the data group the scattered parts are then summed over its copies.
+    fsdp > 1: gather before forward and before backward and reduce-scatter after it, in every micro-batch (once a step
+    where stages stay gathered); shards of different replicas are reduced once a step. Otherwise once a step:
+    all-reduce, or with zero_stage >= 1 reduce-scatter of gradients and all-gather of updated weights, in buckets that
+    span layers; with an optimizer_shard smaller than the data group the scattered parts are then summed over its
+    copies.
     Left out: ZeRO-2's reduction in every micro-batch, shards kept gathered for the backward pass.
     """
     owned = owned_parameters(forward, scope.zero)
@@ -102,9 +103,9 @@ def _weight_wire_bytes(scope: Scope) -> Column:
 
 
 def _sharded(scope: Scope, holding: Holding) -> Iterator[Operator]:
-    """FSDP traffic of one micro-batch."""
+    """FSDP traffic: of one micro-batch, or of a step where a pipeline's stages stay gathered through it."""
     group: GroupName = "expert_shard" if holding.expert else "shard"
-    on = switched(holding.shards > 1)
+    sharded, whole = holding.shards > 1, stages_stay_gathered(scope)
     gathered, gradients = holding.weights * _weight_wire_bytes(scope), holding.weights * SHARDED_GRADIENT_WIRE_BYTES
     exchanges: tuple[tuple[str, Pass, CollectiveKind, Column], ...] = (
         ("gather", "forward", "all_gather", gathered),
@@ -113,7 +114,17 @@ def _sharded(scope: Scope, holding: Holding) -> Iterator[Operator]:
     )
     for name, run, kind, payload in exchanges:
         collective = Collective(kind, group, "fsdp", payload)
-        yield communication(scope, holding.named(name), holding.place, collective, on, run=run)
+        yield communication(scope, holding.named(name), holding.place, collective, switched(sharded & ~whole), run=run)
+        if (sharded & whole).any() and name != "gather_again":
+            once = switched(sharded & whole)
+            yield communication(scope, holding.named(f"{name}_once"), holding.place, collective, once, run="sync")
+
+
+def stages_stay_gathered(scope: Scope) -> Switch:
+    """Plans whose stages keep their weights gathered, and their gradients whole, from the first micro-batch to the
+    last: `Software.gathers_stages`, in a pipeline."""
+    stay: Switch = (scope.pp > 1) & scope.software.gathers_stages
+    return stay
 
 
 def _replicated(scope: Scope, holding: Holding, degrees: Degrees) -> Iterator[Operator]:

@@ -4,11 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from projector.graph.backward import backward, recompute, recompute_mode
+from projector.graph.backward import backward
 from projector.graph.columns import DTYPE_BYTES, Column, lookup
 from projector.graph.groups import Degrees
 from projector.graph.layer import forward
+from projector.graph.offload import offloaded_inputs
 from projector.graph.operator import Operator
+from projector.graph.recomputed import recompute, recompute_mode
 from projector.graph.scope import AttentionWork, Scope, causal_pairs
 from projector.graph.sync import context_parallel, data_parallel, pipeline_sends
 from projector.specs.architecture import ModelArchitecture
@@ -44,8 +46,9 @@ def training_graph(
     ahead = tuple(forward(scope, training=True))
     operators = (
         *ahead,
-        *recompute(ahead, mode, stops_early=software.recompute_stops_early),
+        *recompute(ahead, scope, mode),
         *backward(ahead, scope),
+        *offloaded_inputs(scope, mode),
         *context_parallel(scope, degrees.cp),
         *data_parallel(ahead, scope, degrees),
         *pipeline_sends(scope, virtual_stages, ("forward", "backward")),

@@ -52,6 +52,13 @@ class ScaleOut(Record):
     latency_s: float = Field(gt=0)
 
 
+class HostLink(Record):
+    """The link between a chip and the memory of its host (PCIe, NVLink-C2C), per chip and direction."""
+
+    name: str
+    bytes_per_s_one_way: Figure
+
+
 class Calibration(Record):
     """Efficiencies the model multiplies peaks with; measured or assumed, never datasheet.
 
@@ -103,6 +110,7 @@ class HardwareProfile(Record):
     hbm_bytes_per_s: Figure
     intra: Fabric
     inter: ScaleOut
+    host: HostLink | None = Field(None, description="link to host memory; None: no source states its rate")
     price_usd_per_chip_hour: Figure | None = None
     tdp_w: Figure | None = None
     sources: dict[str, str] = Field(
@@ -124,6 +132,8 @@ class HardwareProfile(Record):
         if self.intra.bridge_bytes_per_s_one_way is not None:
             found["intra.bridge_bytes_per_s_one_way"] = self.intra.bridge_bytes_per_s_one_way
         found["inter.bytes_per_s_one_way"] = self.inter.bytes_per_s_one_way
+        if self.host is not None:
+            found["host.bytes_per_s_one_way"] = self.host.bytes_per_s_one_way
         found["price_usd_per_chip_hour"] = self.price_usd_per_chip_hour
         found["tdp_w"] = self.tdp_w
         return found

@@ -4,7 +4,7 @@ from typing import Literal
 
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
-from projector.specs.hardware import Calibration, Fabric, Figure, HardwareProfile, ScaleOut
+from projector.specs.hardware import Calibration, Fabric, Figure, HardwareProfile, HostLink, ScaleOut
 from projector.specs.workload import WorkloadSpec
 
 
@@ -38,6 +38,7 @@ def switched_chip(
     peak_flop_per_s: float = 100e12,
     devices_per_chip: int = 1,
     kind: Literal["gpu", "tpu"] = "gpu",
+    host: float | None = None,
 ) -> HardwareProfile:
     """100 TFLOP/s, 1 TB/s, 100 GB; 100 GB/s to each of 8 neighbours, 25 GB/s beyond."""
     return HardwareProfile(
@@ -60,6 +61,7 @@ def switched_chip(
         inter=ScaleOut(
             name="network", bytes_per_s_one_way=None if network is None else figure(network), latency_s=5e-6
         ),
+        host=None if host is None else HostLink(name="PCIe", bytes_per_s_one_way=figure(host)),
         calibration=calibration or ideal(),
     )
 

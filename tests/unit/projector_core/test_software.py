@@ -68,7 +68,7 @@ def test_unfused_heads_of_odd_width_leave_the_tensor_cores() -> None:
         )
         for width in (128, 124)
     )
-    assert odd == pytest.approx(8 * 124 / 128 * aligned)
+    assert odd == pytest.approx(16 * 124 / 128 * aligned)
 
 
 def test_eager_modules_move_their_intermediates() -> None:
