@@ -3,6 +3,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 # a folder of sample traces and published measurements, for the targets that need one
 SHARED ?= $(abspath ../shared)
+# a folder with the sources of other projectors, and where the comparison with them goes
+PEERS ?= .bench/peers
+PEERS_RESULT ?= .bench/projector.json
 # how long to fuzz each reader
 SECONDS ?= 30
 # Offline models, no telemetry, one thread: two threads were slower for this embedder on every machine measured.
@@ -14,7 +17,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-traces fuzz-traces serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-traces bench-projector fuzz-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -73,6 +76,9 @@ bench: setup ## benchmarks; prints medians and ratios
 
 bench-traces: setup ## cost of reading large traces beside other tools, which are installed below .bench/
 	@$(BIN)/python -m tests.bench.traces_speed
+
+bench-projector: setup ## ours, Calculon and llm-analysis on the same measured rows: PEERS=folder of their sources
+	@$(BIN)/python -m tests.bench.projector_bench --peers $(PEERS) --groundtruth $(SHARED)/groundtruth --json $(PEERS_RESULT)
 
 fuzz-traces: setup ## coverage-guided fuzzing of every reader: SECONDS=30 for each, READER=kineto for one alone
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .fuzz/env

@@ -98,9 +98,8 @@ def _group(
     projected = np.array([one.projected_s_per_token for one in members])
     fits = np.array([not one.too_large for one in members])
     best = min([float(measured.min()), *(left_out[row.id] for row in rows if row.id in left_out)])
-    # what does not fit is picked last; among equals the slower one, so that a tie never flatters
-    order = np.lexsort((-measured, projected, ~fits))
-    pairs, right, tied = _pairs(members, measured, projected)
+    order = order_of_picks(measured, projected, fits)
+    pairs, right, tied = pairs_in_order([one.case.row.configuration for one in members], measured, projected)
     return SweepGroup(
         name=" ".join(part for part in name if part),
         source=members[0].case.row.source,
@@ -116,14 +115,17 @@ def _group(
     )
 
 
-def _pairs(members: Sequence[Scored], measured: Values, projected: Values) -> tuple[int, int, int]:
+def order_of_picks(measured: Values, projected: Values, fits: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Rows as they would be picked: what does not fit last, of equals the slower first so that no tie flatters."""
+    return np.lexsort((-measured, projected, ~fits))
+
+
+def pairs_in_order(configurations: Sequence[str], measured: Values, projected: Values) -> tuple[int, int, int]:
     """(pairs that count, in the right order, tied in projection)."""
-    configurations = np.unique([one.case.row.configuration for one in members], return_inverse=True)[1]
-    first, second = np.triu_indices(len(members), 1)
+    kinds = np.unique(configurations, return_inverse=True)[1]
+    first, second = np.triu_indices(len(measured), 1)
     a, b = measured[first], measured[second]
-    counts = (np.maximum(a, b) > (1 + PAIR_DIFFERENCE) * np.minimum(a, b)) & (
-        configurations[first] != configurations[second]
-    )
+    counts = (np.maximum(a, b) > (1 + PAIR_DIFFERENCE) * np.minimum(a, b)) & (kinds[first] != kinds[second])
     difference = projected[first] - projected[second]
     right = counts & (np.sign(difference) == np.sign(a - b))
     return int(counts.sum()), int(right.sum()), int((counts & (difference == 0)).sum())

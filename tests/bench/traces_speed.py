@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.bench.environments import Absent
 from tests.bench.traces_speed_tools import (
     GUNZIP,
     HTA,
@@ -22,7 +23,6 @@ from tests.bench.traces_speed_tools import (
     ROOT,
     SIMDJSON,
     TOOLS,
-    Absent,
     Cost,
     Tool,
     environments,

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -10,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from tests.bench.environments import Absent, python_with
 
 ROOT = Path(__file__).parents[2]
 CHILD = Path(__file__).with_name("traces_speed_child.py")
@@ -62,13 +63,10 @@ class Cost:
         return self.cpu_s - self.start_cpu_s
 
 
-Absent = str
-"""Why there is no cost."""
-
-
 def environments(folder: Path) -> dict[str, Path | Absent]:
     """A Python for each tool by title, or why it has none. Those of other tools are made in `folder`, one each."""
-    return {tool.title: _python(tool, folder) for tool in TOOLS}
+    own = Path(sys.executable)
+    return {tool.title: python_with(tool.packages, folder) if tool.packages else own for tool in TOOLS}
 
 
 def measure(tool: Tool, python: Path | Absent, file: Path) -> Cost | Absent:
@@ -90,24 +88,3 @@ def measure(tool: Tool, python: Path | Absent, file: Path) -> Cost | Absent:
 def _last_line(file: IO[bytes]) -> str:
     file.seek(0)
     return (file.read().decode("utf-8", "replace").strip().splitlines() or ["nothing was said"])[-1]
-
-
-def _python(tool: Tool, folder: Path) -> Path | Absent:
-    if not tool.packages:
-        return Path(sys.executable)
-    home = folder / "-".join(tool.packages).replace("==", "-")
-    python = home / "bin" / "python"
-    try:
-        if not python.exists():
-            _run(sys.executable, "-m", "venv", "--clear", str(home))
-            uv = shutil.which("uv", path=str(Path(sys.executable).parent))
-            installer = [uv, "pip", "install", "--python", str(python)] if uv else [str(python), "-m", "pip", "install"]
-            _run(*installer, *tool.packages)
-    except subprocess.CalledProcessError as fault:
-        shutil.rmtree(home, ignore_errors=True)
-        return f"not installed: {(fault.stderr.strip().splitlines() or ['no reason given'])[-1]}"
-    return python
-
-
-def _run(*command: str) -> None:
-    subprocess.run(command, check=True, capture_output=True, text=True)
