@@ -224,19 +224,33 @@ class ProjectionBatch:
 
     def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
         """For every plan the budgets it misses, all of them. A budget of another phase's figure cannot be missed."""
-        budgets = (
-            ("ttft_ms", "TTFT", _ms(self.metrics.ttft_s), slo.ttft_ms),
-            ("tpot_ms", "TPOT", _ms(self.metrics.tpot_s), slo.tpot_ms),
-            ("request_latency_ms", "request latency", _ms(self.metrics.request_latency_s), slo.request_latency_ms),
-        )
         misses: list[list[Rejection]] = [[] for _ in range(len(self))]
-        for rule, quantity, column, limit in budgets:
-            if column is None or limit is None:
-                continue
+        for rule, quantity, column, limit in self._budgets(slo):
             for index in np.flatnonzero(column > limit):
                 value = float(column[index])
                 misses[index].append(Rejection(rule=rule, quantity=quantity, value=value, limit=limit, unit="ms"))
         return [tuple(found) for found in misses]
+
+    def meets(self, slo: Slo) -> NDArray[np.bool_]:
+        """Whether a plan misses none of the budgets, shape [n]."""
+        met = np.ones(len(self), dtype=np.bool_)
+        for _, _, column, limit in self._budgets(slo):
+            met &= ~(column > limit)
+        return met
+
+    def _budgets(self, slo: Slo) -> tuple[tuple[str, str, Column, float], ...]:
+        """(rule, quantity, column in ms, limit in ms) of every budget that is set and that this phase has."""
+        m = self.metrics
+        budgets = (
+            ("ttft_ms", "TTFT", _ms(m.ttft_s), slo.ttft_ms),
+            ("tpot_ms", "TPOT", _ms(m.tpot_s), slo.tpot_ms),
+            ("request_latency_ms", "request latency", _ms(m.request_latency_s), slo.request_latency_ms),
+        )
+        return tuple(
+            (rule, quantity, column, limit)
+            for rule, quantity, column, limit in budgets
+            if column is not None and limit is not None
+        )
 
 
 def price_usd_per_chip_hour(hardware: HardwareProfile) -> float | None:

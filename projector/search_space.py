@@ -7,23 +7,30 @@ What is searched, and what bounds it:
 - cp stays at 1 unless each rank keeps 4096 tokens of the sequence, or the current plan or a constraint names cp.
 - expert layouts: whole experts spread over ep, or sliced by tp, or both, over every divisor of the expert count.
 - the rest: see `search.training` and `search.serving`. Precision changes only where constraints allow it.
-- size: at most about MAX_CANDIDATES plans. Beyond, other choices are narrowed in a fixed order, the axes never;
-  `explore` says what was left out.
+- size: at most about MAX_CANDIDATES plans at once, MOST_IN_BLOCKS block by block. Beyond, other choices are narrowed in
+  a fixed order, the axes never; the notes say what was left out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import gcd
 
 from projector.errors import InvalidDescription, UnknownName
 from projector.legality import legal_mask
+from projector.search.blocks import (
+    GROWTHS,
+    PLANS_AT_ONCE,
+    Growth,
+    bounded_rows,
+    even_blocks,
+    fewest_narrowings,
+    row_blocks,
+)
 from projector.search.factors import divisors, ordered_factorisations
 from projector.search.layouts import FEWEST_TOKENS_A_CP_RANK, as_batch, short_of_tokens
 from projector.search.menu import Search, require_usable
-from projector.search.serving import NARROWINGS as SERVING_NARROWINGS
-from projector.search.serving import serving_rows
-from projector.search.training import NARROWINGS as TRAINING_NARROWINGS
-from projector.search.training import sequences_per_step, training_rows
+from projector.search.rows import Rows
+from projector.search.training import sequences_per_step
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
@@ -33,6 +40,7 @@ from projector.specs.plan_batch import PlanBatch
 from projector.specs.workload import WorkloadSpec
 
 MAX_CANDIDATES = 60_000
+MOST_IN_BLOCKS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -86,24 +94,86 @@ def explore(
     current: ParallelismPlan | None,
 ) -> Space:
     """As `candidates`, with notes on what was narrowed or could not be checked."""
+    search = _search(workload, architecture, cluster, hardware, constraints, current)
+    growth = GROWTHS[workload.phase]
+    rows, narrowed = bounded_rows(search, growth, MAX_CANDIDATES)
+    notes = (*_notes(search, cluster), *_narrowing_notes(growth, narrowed, MAX_CANDIDATES))
+    return Space(_legal(search, rows), notes)
+
+
+@dataclass(frozen=True)
+class BlockedSpace:
+    """The legal plans of a search, block after block in the order of the search, without ever holding them all.
+
+    cluster: the part of the cluster that plans cover.
+    """
+
+    blocks: Iterator[PlanBatch]
+    cluster: ClusterSpec
+    notes: tuple[str, ...]
+
+
+def explore_in_blocks(
+    workload: WorkloadSpec,
+    architecture: ModelArchitecture | None,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile | None,
+    constraints: Constraints,
+    current: ParallelismPlan | None,
+    *,
+    most: int = MOST_IN_BLOCKS,
+    plans_at_once: int = PLANS_AT_ONCE,
+) -> BlockedSpace:
+    """As `explore` for spaces of up to `most` plans, narrowed only beyond that; memory grows with one block alone.
+
+    Every block but the last has plans_at_once plans. InvalidDescription beside the reasons of `candidates` where more
+    than `most` plans stand although everything that may be narrowed was.
+    """
+    search = _search(workload, architecture, cluster, hardware, constraints, current)
+    growth = GROWTHS[workload.phase]
+    narrowed = fewest_narrowings(search, growth, most)
+    if narrowed is None:
+        raise InvalidDescription(
+            f"more than {most} plans for {search.devices} devices, however much is left out",
+            hint="fix or bound axes in constraints",
+        )
+    legal = (_legal(search, rows) for rows in row_blocks(search, growth, narrowed, plans_at_once))
+    notes = (*_notes(search, cluster), *_narrowing_notes(growth, narrowed, most))
+    return BlockedSpace(even_blocks(legal, plans_at_once), search.cluster, notes)
+
+
+def _search(
+    workload: WorkloadSpec,
+    architecture: ModelArchitecture | None,
+    cluster: ClusterSpec,
+    hardware: HardwareProfile | None,
+    constraints: Constraints,
+    current: ParallelismPlan | None,
+) -> Search:
     require_usable(constraints, workload)
     if current is not None and current.phase != workload.phase:
         raise InvalidDescription(f"a {current.phase} current plan for a {workload.phase} workload")
     usable = usable_cluster(cluster, constraints, hardware)
     base = current or _plan_from_scratch(workload, hardware)
-    search = Search(workload, architecture, usable, hardware, constraints, current, base)
-    rows_of, narrowings = (
-        (training_rows, TRAINING_NARROWINGS) if workload.phase == "training" else (serving_rows, SERVING_NARROWINGS)
+    return Search(workload, architecture, usable, hardware, constraints, current, base)
+
+
+def _notes(search: Search, cluster: ClusterSpec) -> tuple[str, ...]:
+    return (
+        *_cluster_note(cluster, search.cluster),
+        *_unknown_notes(search.architecture, search.hardware),
+        *_training_notes(search),
     )
-    notes = [*_cluster_note(cluster, usable), *_unknown_notes(architecture, hardware), *_training_notes(search)]
-    rows, narrowed = None, 0
-    while rows is None:
-        rows = rows_of(search, narrowed, MAX_CANDIDATES if narrowed < len(narrowings) else None)
-        narrowed += rows is None
-    notes += [f"more than {MAX_CANDIDATES} plans: {text}" for text in narrowings[:narrowed]]
+
+
+def _narrowing_notes(growth: Growth, narrowed: int, most: int) -> tuple[str, ...]:
+    return tuple(f"more than {most} plans: {text}" for text in growth.narrowings[:narrowed])
+
+
+def _legal(search: Search, rows: Rows) -> PlanBatch:
     plans = as_batch(search, rows)
-    passing = search.kept(plans.columns) & legal_mask(plans, workload, architecture, usable, hardware)
-    return Space(plans.take(passing), tuple(notes))
+    given = (search.workload, search.architecture, search.cluster, search.hardware)
+    return plans.take(search.kept(plans.columns) & legal_mask(plans, *given))
 
 
 def usable_cluster(cluster: ClusterSpec, constraints: Constraints, hardware: HardwareProfile | None) -> ClusterSpec:

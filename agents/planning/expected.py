@@ -8,19 +8,12 @@ from agents.gains import objective_change
 from agents.planning.job import Job
 from agents.planning.reference import Reference
 from agents.planning.scores import Scores
-from projector.breakdown import Axis, Projection
+from projector.breakdown import Projection
+from projector.ranking.relief import blamed_s
 from projector.specs.bottleneck import Cause
 
 SAME_FRAC = 0.01
 Direction = Literal["less", "same", "more", "unknown"]
-
-CAUSE_AXES: dict[Cause, tuple[Axis, ...]] = {
-    "exposed_tp": ("tp",),
-    "exposed_dp": ("dp", "fsdp"),
-    "exposed_ep": ("ep",),
-    "exposed_cp": ("cp",),
-    "exposed_pp": ("pp",),
-}
 
 
 @dataclass(frozen=True)
@@ -106,18 +99,8 @@ def _blamed_share(projection: Projection, cause: Cause) -> float | None:
     total = breakdown.total_s
     if total <= 0:
         return None
-    if cause in CAUSE_AXES:
-        entries = [entry for entry in breakdown.by_axis if entry.axis in CAUSE_AXES[cause]]
-        return sum(entry.exposed_s for entry in entries) / total if breakdown.by_axis else None
-    if cause in ("exposed_communication", "latency_bound_collectives", "imbalance"):
-        return breakdown.exposed_communication_s / total
-    if cause == "pipeline_bubble":
-        return None if breakdown.bubble_s is None else breakdown.bubble_s / total
-    if cause in ("launch_bound", "host_idle"):
-        return breakdown.idle_s / total
-    if cause == "copies":
-        return breakdown.exposed_copy_s / total
-    return breakdown.compute_s / total if cause in ("compute_throughput", "hbm_bandwidth") else None
+    time_s = blamed_s(breakdown, cause)
+    return None if time_s is None else time_s / total
 
 
 def _memory_frac(before: Projection, after: Projection) -> float | None:

@@ -23,12 +23,16 @@ NARROWINGS = (
 )
 
 
-def serving_rows(search: Search, narrowed: int, most: int | None) -> Rows | None:
-    """Every combination, before the legality of the whole plan; None as soon as more than `most` rows stand.
+def serving_layouts(search: Search, _narrowed: int) -> Rows:
+    """The layouts alone, simplest first; nothing of them is ever narrowed."""
+    return layout_rows(search, AXES)
 
-    narrowed: how many of NARROWINGS apply.
+
+def serving_rows(search: Search, rows: Rows, narrowed: int, most: int | None) -> Rows | None:
+    """Every combination on these layouts, before the legality of the whole plan, in the order of the layouts.
+
+    None as soon as more than `most` rows stand. narrowed: how many of NARROWINGS apply.
     """
-    rows = layout_rows(search, AXES)
     rows = _with_batches(search, rows, BATCHES if narrowed < 2 else BATCHES[::2])
     rows = branch(rows, _storage_forms(search))
     choices: dict[str, tuple[Any, ...]] = {

@@ -37,12 +37,16 @@ NARROWINGS = (
 )
 
 
-def training_rows(search: Search, narrowed: int, most: int | None) -> Rows | None:
-    """Every combination, before the legality of the whole plan; None as soon as more than `most` rows stand.
+def training_layouts(search: Search, narrowed: int) -> Rows:
+    """The layouts alone, simplest first. narrowed: how many of NARROWINGS apply."""
+    return layout_rows(search, AXES, mixed_experts=narrowed < 4)
 
-    narrowed: how many of NARROWINGS apply.
+
+def training_rows(search: Search, rows: Rows, narrowed: int, most: int | None) -> Rows | None:
+    """Every combination on these layouts, before the legality of the whole plan, in the order of the layouts.
+
+    None as soon as more than `most` rows stand. narrowed: how many of NARROWINGS apply.
     """
-    rows = layout_rows(search, AXES, mixed_experts=narrowed < 4)
     rows = _with_micro_batches(search, rows, 2 if narrowed >= 6 else 4 if narrowed >= 3 else max(MICRO_BATCHES))
     rows = _with_sequence_parallelism(search, rows)
     rows = _with_sharding(search, rows, hybrid=narrowed < 5)

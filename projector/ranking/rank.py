@@ -1,0 +1,162 @@
+"""A whole legal space ranked by an objective: block after block, in memory that does not grow with its plans."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projector.batch_projection import ProjectionBatch
+from projector.errors import InvalidDescription
+from projector.graph.columns import Column
+from projector.ranking.answer import Frame, nearest_miss, pareto_set, ranked_plans, relief_ranking
+from projector.ranking.pool import Pool, layout_numbers
+from projector.ranking.records import SpaceRanking
+from projector.ranking.relief import Relief
+from projector.ranking.task import Task, good
+from projector.ranking.ties import TIE_FRAC
+from projector.search_space import MOST_IN_BLOCKS
+from projector.specs.bottleneck import Cause
+from projector.specs.objective import DEFAULT_OBJECTIVE, Objective, find_objective
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import PlanBatch
+
+MOST_TOP = 200
+MOST_PARETO_OBJECTIVES = 4
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What plans are judged by. now: how good the current plan is; None without one."""
+
+    objective: Objective
+    pareto: tuple[Objective, ...]
+    relief: Relief | None
+    now: float | None
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What is known after some blocks: counts, the pool, and the plan that passes the capacity by the least."""
+
+    considered: int = 0
+    feasible: int = 0
+    pool: Pool | None = None
+    nearest: ParallelismPlan | None = None
+    overshoot: float = np.inf
+
+
+def rank_space(
+    task: Task,
+    *,
+    objective: str | None = None,
+    top: int = 10,
+    pareto: Sequence[str] = (),
+    relieve: Cause | None = None,
+    most: int = MOST_IN_BLOCKS,
+) -> SpaceRanking:
+    """The best `top` layouts of the space by the objective (None: the phase's default), each by its best plan.
+
+    pareto: names of two to four objectives, over which the Pareto set of all plans is given too
+    relieve: a cause, by whose term in the current plan layouts are ranked as well
+    most: plans, beyond which choices are narrowed in a fixed order, which the notes say
+
+    UnknownName for an objective the phase does not have; InvalidDescription where an objective has no figure on this
+    chip (no price, no power), relief is asked without a current plan or for a term it spends nothing on, and as
+    `explore_in_blocks` and `project_many`.
+    """
+    _check(top, pareto)
+    phase = task.workload.phase
+    current = None if task.current is None else task.project(PlanBatch.from_plans([task.current]), task.cluster)
+    if relieve is not None and current is None:
+        raise InvalidDescription(
+            f"what relieves {relieve} is told against a plan that runs, and none is given", hint="state current_plan"
+        )
+    target = find_objective(objective or DEFAULT_OBJECTIVE[phase], phase)
+    wanted = Wanted(
+        objective=target,
+        pareto=tuple(find_objective(name, phase) for name in pareto),
+        relief=None if relieve is None or current is None else Relief.of(relieve, current),
+        now=None if current is None else float(good(target, current)[0]),
+    )
+    space, tally = task.space(most), Tally()
+    for block in space.blocks:
+        tally = _with_block(tally, task.project(block, space.cluster), task, wanted)
+    frame = Frame.of(task, space.cluster, wanted.now, tally.pool)
+    ranked, leading, layouts = ranked_plans(tally.pool, frame, top)
+    return SpaceRanking(
+        objective=target,
+        candidates_considered=tally.considered,
+        candidates_feasible=tally.feasible,
+        layouts_count=layouts,
+        leading_count=leading,
+        ranked=ranked,
+        pareto=pareto_set(tally.pool, frame, wanted.pareto) if wanted.pareto else None,
+        relief=None if wanted.relief is None else relief_ranking(tally.pool, frame, wanted.relief, top),
+        current=None if current is None else current[0],
+        nearest_miss=None if tally.nearest is None else nearest_miss(tally.nearest, frame),
+        why_none=_why_none(tally, space.cluster.chips * task.hardware.devices_per_chip),
+        unknown=frame.unknown,
+        notes=space.notes,
+        assumptions=frame.assumptions(),
+    )
+
+
+def _check(top: int, pareto: Sequence[str]) -> None:
+    if not 1 <= top <= MOST_TOP:
+        raise InvalidDescription(f"top {top} lies outside 1 to {MOST_TOP}")
+    if len(pareto) == 1 or len(pareto) > MOST_PARETO_OBJECTIVES or len(set(pareto)) < len(pareto):
+        raise InvalidDescription(
+            f"a Pareto set over {', '.join(pareto)}", hint=f"name 2 to {MOST_PARETO_OBJECTIVES} distinct objectives"
+        )
+
+
+def _with_block(tally: Tally, projected: ProjectionBatch, task: Task, wanted: Wanted) -> Tally:
+    worth = good(wanted.objective, projected)
+    rows = np.flatnonzero(projected.fits & projected.meets(task.slo) & (worth > 0))
+    considered, feasible = tally.considered + len(projected), tally.feasible + rows.size
+    if feasible == 0:
+        return _nearer(tally, projected, considered)
+    if rows.size == 0:
+        return Tally(considered, feasible, tally.pool)
+    fresh = _pool(projected, worth, rows, wanted)
+    return Tally(considered, feasible, fresh if tally.pool is None else tally.pool.with_more(fresh))
+
+
+def _pool(projected: ProjectionBatch, worth: Column, rows: NDArray[np.intp], wanted: Wanted) -> Pool:
+    with np.errstate(divide="ignore"):
+        losses = [1 / good(one, projected)[rows] for one in wanted.pareto]
+    return Pool(
+        plans=projected.batch.take(rows),
+        layout=layout_numbers(projected.batch, projected.chips * projected.devices_per_chip)[rows],
+        good=worth[rows],
+        saved=_saved(projected, worth, wanted)[rows],
+        losses=np.stack(losses, axis=1) if losses else np.zeros((len(rows), 1)),
+    ).reduced()
+
+
+def _saved(projected: ProjectionBatch, worth: Column, wanted: Wanted) -> Column:
+    """What each plan saves of the blamed term; nothing counts that makes the objective worse, save for memory."""
+    if wanted.relief is None or wanted.now is None:
+        return np.zeros(len(projected))
+    saved = wanted.relief.saved_frac(projected)
+    if wanted.relief.cause == "hbm_capacity":
+        return saved
+    return np.where(worth * (1 + TIE_FRAC) >= wanted.now, saved, -np.inf)
+
+
+def _nearer(tally: Tally, projected: ProjectionBatch, considered: int) -> Tally:
+    """The plan with the least memory over its capacity so far; of those that fit, the first."""
+    over = np.maximum(projected.memory_bytes / projected.memory.capacity_bytes, 1.0)
+    row = int(np.argmin(over))
+    if over[row] >= tally.overshoot:
+        return Tally(considered, 0, None, tally.nearest, tally.overshoot)
+    return Tally(considered, 0, None, projected.batch[row], float(over[row]))
+
+
+def _why_none(tally: Tally, devices: int) -> str:
+    if tally.considered == 0:
+        return f"no legal plan for {devices} devices keeps the constraints"
+    if tally.feasible == 0:
+        return f"none of {tally.considered} legal plans passes memory and latency budgets"
+    return ""
