@@ -8,9 +8,11 @@ from projector.batch_projection import Assumption
 from projector.cost.device import Device
 from projector.cost.torus import slice_chips, slice_shape
 from projector.errors import InvalidDescription
+from projector.graph.adapters import check_targets
 from projector.graph.columns import DTYPE_BYTES, Switch, lookup
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
+from projector.specs.fine_tuning import Adapter
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
@@ -110,6 +112,8 @@ def assumptions(
         found.append(Assumption("the router spreads tokens evenly over experts and drops none"))
     if model.mtp_layers:
         found.append(Assumption(f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"))
+    if workload.adapter is not None:
+        found.append(Assumption(_adapter_sentence(workload.adapter, model)))
     if batch.phase[0] == "training" and software == CURRENT:
         found.append(Assumption("fused attention kernels, no dropout"))
     if batch.phase[0] == "training":
@@ -118,6 +122,16 @@ def assumptions(
         found.append(Assumption("every request has the mean prompt and output length; no prefix is cached"))
         found.append(Assumption("sequence parallelism has no effect in serving", batch.sp.astype(bool)))
     return tuple(assumption for assumption in found if assumption.plans is None or assumption.plans.any())
+
+
+def _adapter_sentence(adapter: Adapter, model: ModelArchitecture) -> str:
+    """What a projection of adapters leaves open; InvalidDescription where the model has no such projection."""
+    check_targets(model, adapter)
+    untouched = " and none on routed experts" if model.is_moe and "experts" not in adapter.targets else ""
+    return (
+        f"adapters of rank {adapter.rank} on {', '.join(adapter.targets)}{untouched}, without dropout; the interval is "
+        "that of steps that train all weights"
+    )
 
 
 def _cluster_assumptions(cluster: ClusterSpec, hardware: HardwareProfile) -> list[Assumption]:

@@ -38,6 +38,7 @@ from projector.graph.operator import Pass
 from projector.graph.training_graph import TrainingGraph, training_graph
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
+from projector.specs.fine_tuning import Adapter
 from projector.specs.hardware import ChipKind, HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
@@ -67,6 +68,8 @@ def project_training(
     hardware: HardwareProfile,
     software: Software,
     assumptions: tuple[Assumption, ...],
+    *,
+    adapter: Adapter | None = None,
 ) -> ProjectionBatch:
     """Step time, memory and rates of every plan; columns of shape [len(batch)].
 
@@ -78,18 +81,18 @@ def project_training(
     copies + idle == step, the bubble being a part of idle.
     """
     software = XLA if software == CURRENT and hardware.kind in COMPILED else software
-    graph = training_graph(batch, model, seq_len, math_dtype, software)
+    graph = training_graph(batch, model, seq_len, math_dtype, software, adapter)
     device = Device.of(hardware)
     rates = Rates.of(device, math_dtype, software)
     ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware))
     micro_batches = batch.grad_accum.astype(np.float64)
     positions = stages(model, graph.degrees.pp, graph.virtual_stages, micro_batches, graph.scope.zero)
-    switches = _switches(batch, software, hardware)
+    switches = _switches(batch, software, hardware, adapter)
     breakdown = _breakdown(ledger, positions, graph, switches, micro_batches, rates)
     tokens = batch.dp * batch.micro_batch * batch.grad_accum * float(seq_len)
     chips = graph.degrees.devices / hardware.devices_per_chip
     peak = lookup(math_dtype, device.linear_peaks())
-    flop = tokens * model_flop_per_token(model, seq_len)
+    flop = tokens * model_flop_per_token(model, seq_len, trained_frac=0.0 if adapter else 1.0)
     return ProjectionBatch(
         batch=batch,
         chip=hardware.id,
@@ -109,11 +112,12 @@ def project_training(
     )
 
 
-def model_flop_per_token(model: ModelArchitecture, seq_len: int) -> float:
+def model_flop_per_token(model: ModelArchitecture, seq_len: int, *, trained_frac: float = 1.0) -> float:
     """Model FLOP a trained token, forward and backward, without recompute.
 
-        6 N + 6 heads (head_dim + value_dim) sum over layers of min(window, seq_len)
+        (4 + 2 trained) N + 6 heads (head_dim + value_dim) sum over layers of min(window, seq_len)
 
+    trained: share of the weights that have a gradient, 1 or with adapters 0 (theirs, below a hundredth, are left out).
     N: weights a token is multiplied with: active parameters without look-up tables and norms. Attention is counted
     whole, not halved for the causal mask: the convention of PaLM (arXiv:2204.02311, appendix B; 12 heads head_dim
     where keys and values are alike) and of most published MFU figures. Softmax, norms and other element-wise work are
@@ -123,16 +127,17 @@ def model_flop_per_token(model: ModelArchitecture, seq_len: int) -> float:
     multiplied = model.active_parameters - model.norm_parameters - tables
     window = min(model.sliding_window or seq_len, seq_len)
     context = (model.layers - model.sliding_layers) * seq_len + model.sliding_layers * window
-    return 6.0 * multiplied + 6.0 * model.heads * (model.head_dim + model.value_dim) * context
+    return (4.0 + 2.0 * trained_frac) * multiplied + 6.0 * model.heads * (model.head_dim + model.value_dim) * context
 
 
-def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile) -> Switches:
+def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile, adapter: Adapter | None) -> Switches:
     return Switches(
         grad_reduce=batch.overlap_grad_reduce.astype(bool),
         param_gather=batch.overlap_param_gather.astype(bool),
         tp=batch.overlap_tp.astype(bool),
         interleaved=(batch.schedule == "interleaved") & (batch.vp > 1),
-        tp_gradients=software.async_tp_gradients,
+        # frozen products have no weight gradients to hide a collective behind
+        tp_gradients=software.async_tp_gradients and adapter is None,
         expert=software.expert_overlap,
         contention_frac=CONTENTION_FRAC[hardware.kind],
     )

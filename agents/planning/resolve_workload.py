@@ -35,6 +35,8 @@ def resolve_workload(
     for key in ("seq_len", "global_batch", "input_len", "output_len", "concurrency"):
         if (value := getattr(stated, key)) is not None:
             origins.stated(f"workload.{key}", value, f"request.workload.{key}")
+    if stated.adapter is not None:
+        origins.stated("workload.adapter", stated.adapter.text, "request.workload.adapter")
     precision = _precision(stated, summary, phase, architecture, origins)
     shared = {"phase": phase, "model": architecture.name if architecture else None, "precision": precision}
     if phase == "training":
@@ -111,7 +113,8 @@ def _training(
             f"a step of {global_batch:,} sequences on {devices:,} devices is beyond {MOST_SEQUENCES:,}",
             hint="state workload.global_batch",
         )
-    return WorkloadSpec.model_validate(shared | {"seq_len": seq_len, "global_batch": global_batch}), current
+    sizes = {"seq_len": seq_len, "global_batch": global_batch, "adapter": stated.adapter}
+    return WorkloadSpec.model_validate(shared | sizes), current
 
 
 def _seen_seq_len(shapes: ModelShapes, parts: int, origins: Origins) -> int | None:

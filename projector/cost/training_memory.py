@@ -1,9 +1,13 @@
 """Peak memory of a training step on the fullest device."""
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 import numpy as np
 
 from projector.cost.memory import MemoryColumns, device_bytes, reserve_bytes, stage_parameters
 from projector.cost.stages import Stage, Stages
+from projector.graph.adapters import widest_product_bytes
 from projector.graph.backward import WHOLE_LAYER_PLACES
 from projector.graph.columns import Column, Switch
 from projector.graph.operator import Operator
@@ -28,7 +32,8 @@ def training_memory(
 ) -> MemoryColumns:
     """Peak bytes on the fullest of the first, a middle and the last stage, columns of shape [n].
 
-    weights, optimizer: parameters of the stage times bytes a parameter, over the group that shards each
+    weights, optimizer: parameters of the stage times bytes a parameter, over the group that shards each; frozen
+        weights as they are stored, without optimizer or gradients
     gradients: likewise where they exist at the peak (`_gradient_bytes`)
     activations: bytes the layers keep, times micro-batches in flight; recompute "full" keeps layer inputs only; on top
         the larger of one layer's whole set while it is recomputed and the head's logits
@@ -46,7 +51,8 @@ def training_memory(
 
 def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile, micro_batches: Column) -> MemoryColumns:
     zero, degrees, compiled = graph.scope.zero, graph.degrees, hardware.kind != "gpu"
-    dense, expert = stage_parameters(graph.forward, stage, zero)
+    dense, expert = stage_parameters(_trained(graph.forward), stage, zero)
+    frozen, frozen_expert = stage_parameters(_stored(graph.forward), stage, zero)
     each = np.where(_sharded(graph) | (graph.scope.linear_bytes >= 4.0), 1.0, 0.0)
 
     replicated = REPLICATED_BYTES | {"gradient": float(graph.scope.software.gradient_bytes)}
@@ -62,7 +68,9 @@ def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile, micro_bat
         np.where(split, degrees.expert_state, degrees.expert_shard),
     )
     return MemoryColumns(
-        weights_bytes=held("weight", degrees.shard, degrees.expert_shard),
+        weights_bytes=held("weight", degrees.shard, degrees.expert_shard)
+        + frozen / degrees.shard
+        + frozen_expert / degrees.expert_shard,
         gradients_bytes=_gradient_bytes(graph, stage, gradients, dense + expert, micro_batches, compiled=compiled),
         optimizer_bytes=held("optimizer", degrees.state, degrees.expert_state),
         activations_bytes=activation_bytes(graph, stage),
@@ -71,6 +79,19 @@ def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile, micro_bat
         reserve_bytes=reserve_bytes(hardware, zero),
         capacity_bytes=device_bytes(hardware),
     )
+
+
+def _trained(operators: Iterable[Operator]) -> list[Operator]:
+    return [operator for operator in operators if operator.frozen_bytes is None]
+
+
+def _stored(operators: Iterable[Operator]) -> list[Operator]:
+    """Operators with frozen weights, `parameters` being the bytes these are stored in."""
+    return [
+        replace(operator, parameters=operator.parameters * operator.frozen_bytes)
+        for operator in operators
+        if operator.frozen_bytes is not None and operator.parameters is not None
+    ]
 
 
 def _sharded(graph: TrainingGraph) -> Switch:
@@ -167,7 +188,8 @@ def _buffer_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Colu
         transient = np.maximum(one_layer + transient - np.maximum(loss, one_layer), 0.0)
     copies = scope.tokens * model.experts_per_token / scope.tp * model.hidden_size * scope.act_bytes
     bucket = np.where(_sharded(graph), 0.0, scope.software.bucket_bytes)
-    return _gathered_bytes(graph, stage, compiled=compiled) + transient + 2 * copies + bucket
+    gathered = _gathered_bytes(graph, stage, compiled=compiled) + widest_product_bytes(graph.forward, scope)
+    return gathered + transient + 2 * copies + bucket
 
 
 def _gathered_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Column:
@@ -175,24 +197,36 @@ def _gathered_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Co
 
     PyTorch gathers layers, and keeps what its root module owns (the vocabulary) gathered from forward to backward. A
     compiler that plans buffers (XLA) gathers each weight array for itself, and the vocabulary again for the backward
-    pass, so that it never stands beside the layers' arrays.
+    pass, so that it never stands beside the layers' arrays. Frozen weights are gathered as they are stored, and no
+    gradient of them stands beside.
     """
+    trained = [replace(o, parameters=2.0 * o.parameters) for o in _trained(graph.forward) if o.parameters is not None]
+    with_gradient = _gathered_as_stored(graph, stage, trained, GATHERED_UNITS, compiled=compiled)
+    return with_gradient + _gathered_as_stored(
+        graph, stage, _stored(graph.forward), GATHERED_UNITS - 1, compiled=compiled
+    )
+
+
+def _gathered_as_stored(
+    graph: TrainingGraph, stage: Stage, operators: list[Operator], units: float, *, compiled: bool
+) -> Column:
+    """Bytes of these operators' weights that stand gathered at once; `parameters` counts bytes here."""
     scope, degrees, software = graph.scope, graph.degrees, graph.scope.software
-    inside = [operator for operator in graph.forward if operator.place in WHOLE_LAYER_PLACES]
+    inside = [operator for operator in operators if operator.place in WHOLE_LAYER_PLACES]
     dense, expert = stage_parameters(inside, stage, scope.zero)
-    ends, _ = stage_parameters([o for o in graph.forward if o.place in ("embedding", "head")], stage, scope.zero)
+    ends, _ = stage_parameters([o for o in operators if o.place in ("embedding", "head")], stage, scope.zero)
     held = np.where(degrees.shard > 1, dense, 0.0) + np.where(degrees.expert_shard > 1, expert, 0.0)
     tables = np.where(degrees.shard > 1, ends, 0.0)
     if compiled:
-        return 2.0 * np.maximum(GATHERED_UNITS * _widest_array(graph, inside), tables)
-    at_once = GATHERED_UNITS * held / stage.layers() + tables
+        return np.maximum(units * _widest_array(graph, inside), tables)
+    at_once = units * held / stage.layers() + tables
     if software.live_parameters is not None:
-        at_once = np.minimum(at_once, GATHERED_UNITS * software.live_parameters)
-    return 2.0 * np.where(_whole_stages(graph), held + tables, at_once)
+        at_once = np.minimum(at_once, 2.0 * units * software.live_parameters)
+    return np.where(_whole_stages(graph), held + tables, at_once)
 
 
 def _widest_array(graph: TrainingGraph, operators: list[Operator]) -> Column:
-    """Parameters of the largest sharded weight array of a layer; gate and up are two."""
+    """Bytes of the largest sharded weight array of a layer; gate and up are two."""
     degrees, widest = graph.degrees, graph.scope.zero
     for operator in operators:
         if operator.parameters is not None:

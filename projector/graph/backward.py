@@ -18,7 +18,9 @@ WHOLE_LAYER_PLACES = frozenset({"layer", "dense_layer", "moe_layer", "full_atten
 def backward(operators: Iterable[Operator], scope: Scope) -> Iterator[Operator]:
     """The backward pass of each forward operator. A GEMM becomes two (input and weight gradient) of the same size."""
     for operator in operators:
-        if operator.collective is not None:
+        if operator.backward_count is not None:
+            yield replace(_in_pass(operator, "backward"), count=operator.backward_count * operator.count)
+        elif operator.collective is not None:
             yield from _backward_collective(operator, operator.collective)
         elif operator.math == "linear" or operator.kind == "gemm":
             yield replace(in_pass(operator, "backward"), count=2 * operator.count)
@@ -54,5 +56,5 @@ def _backward_collective(operator: Operator, collective: Collective) -> Iterator
     kind = TURNED.get(collective.kind, collective.kind)
     twin = replace(in_pass(operator, "backward"), collective=replace(collective, kind=kind))
     yield twin
-    if collective.kind == "all_gather" and collective.group == "tp":
+    if collective.kind == "all_gather" and collective.group == "tp" and operator.regathered:
         yield replace(twin, name=f"{operator.name}_again", collective=collective)

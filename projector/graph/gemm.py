@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from projector.graph.columns import Column, switched
-from projector.graph.operator import Collective, CollectiveKind, Operator, Pass, Place
+from projector.graph.operator import Collective, CollectiveKind, Operator, Pass, Place, Product
 from projector.graph.scope import Scope
 
 
@@ -40,6 +40,7 @@ def gemm(
         parameters=inner * outer,
         saved_bytes=kept_input,
         kept_bytes=scope.zero if again else kept_input,
+        product=Product(tokens, inner, outer),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from projector.graph.columns import Column, Switch, switched
 from projector.graph.gemm import communication, hidden_state_collective, quantise
 from projector.graph.mlp import mlp_end, shared_experts
-from projector.graph.operator import Collective, Operator
+from projector.graph.operator import Collective, Operator, Product
 from projector.graph.pointwise import activation
 from projector.graph.scope import Scope
 
@@ -178,4 +178,5 @@ def _grouped_gemm(scope: Scope, route: Routing, name: str, inner: Column, outer:
         expert=True,
         saved_bytes=kept,
         kept_bytes=scope.zero if again and name == "expert_down" else kept,
+        product=Product(route.rows, inner, outer, route.local_experts, route.active_experts),
     )

@@ -72,6 +72,20 @@ class Collective:
 
 
 @dataclass(frozen=True)
+class Product:
+    """A matrix product, [rows, inner] x [inner, outer] on one device; columns of shape [n].
+
+    matrices    how many such weights share the rows out (local experts, of which `active` have any), else 1
+    """
+
+    rows: Column
+    inner: Column
+    outer: Column
+    matrices: Column | float = 1.0
+    active: Column | float = 1.0
+
+
+@dataclass(frozen=True)
 class Operator:
     """One operator of one layer (or model end) on one device. Columns have shape [n].
 
@@ -86,6 +100,10 @@ class Operator:
     host_bytes            bytes an execution moves over the host link, one way, beside whatever else runs
     slowdown              its arithmetic takes so many times as long as that of the usual kernel of its kind
     ends_layer            whether only the next layer reads its result: a recompute that stops early leaves it out
+    product               the matrix product it is, where its weights are a matrix adapters can stand beside
+    frozen_bytes          bytes a weight is stored in that is not trained; None: it is trained
+    backward_count        executions in the backward pass over those in the forward one; None: as usual for its kind
+    regathered            whether a gathered input is gathered once more in the backward pass, for weight gradients
     """
 
     name: str
@@ -106,3 +124,7 @@ class Operator:
     slowdown: float = 1.0
     collective: Collective | None = None
     host_bytes: Column | None = None
+    product: Product | None = None
+    frozen_bytes: float | None = None
+    backward_count: float | None = None
+    regathered: bool = True

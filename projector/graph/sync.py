@@ -1,7 +1,7 @@
 """What ranks exchange besides the layers' own collectives (FSDP, data, context, pipeline), and the optimizer."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,13 +31,23 @@ ADAM_BYTES_PER_PARAMETER = 30.0
 
 
 def owned_parameters(operators: Iterable[Operator], zero: Column) -> dict[tuple[Place, bool], Column]:
-    """Weights a device would hold a place if no data rank shared them out, by (place, whether they are experts)."""
+    """Trained weights a device would hold a place if no data rank shared them out, by (place, whether experts)."""
     owned: dict[tuple[Place, bool], Column] = defaultdict(lambda: zero)
     for operator in operators:
-        if operator.parameters is not None:
+        if operator.parameters is not None and operator.frozen_bytes is None:
             key = (operator.place, operator.expert)
             owned[key] = owned[key] + operator.parameters
     return dict(owned)
+
+
+def _frozen_weights(operators: Iterable[Operator], zero: Column) -> dict[tuple[Place, bool], Column]:
+    """Bytes of frozen weights as they travel when they are gathered, keyed as in `owned_parameters`."""
+    frozen: dict[tuple[Place, bool], Column] = defaultdict(lambda: zero)
+    for operator in operators:
+        if operator.parameters is not None and operator.frozen_bytes is not None:
+            key = (operator.place, operator.expert)
+            frozen[key] = frozen[key] + operator.parameters * min(operator.frozen_bytes, WEIGHT_WIRE_BYTES)
+    return dict(frozen)
 
 
 @dataclass(frozen=True)
@@ -72,7 +82,7 @@ class Holding:
         return f"{self.place}_{'expert' if self.expert else 'dense'}_{name}"
 
 
-def data_parallel(forward: Iterable[Operator], scope: Scope, degrees: Degrees) -> Iterator[Operator]:
+def data_parallel(forward: Sequence[Operator], scope: Scope, degrees: Degrees) -> Iterator[Operator]:
     """Weight gathers, gradient reductions and the optimizer, one operator a place.
 
     fsdp > 1: gather before forward and before backward and reduce-scatter after it, in every micro-batch (once a step
@@ -80,6 +90,7 @@ def data_parallel(forward: Iterable[Operator], scope: Scope, degrees: Degrees) -
     all-reduce, or with zero_stage >= 1 reduce-scatter of gradients and all-gather of updated weights, in buckets that
     span layers; with an optimizer_shard smaller than the data group the scattered parts are then summed over its
     copies.
+    Frozen weights are only gathered, as they are stored, where fsdp > 1.
     Left out: ZeRO-2's reduction in every micro-batch, shards kept gathered for the backward pass.
     """
     owned = owned_parameters(forward, scope.zero)
@@ -89,6 +100,9 @@ def data_parallel(forward: Iterable[Operator], scope: Scope, degrees: Degrees) -
         yield from _sharded(scope, holding)
         yield from _replicated(scope, holding, degrees)
         yield _update(scope, holding)
+    for (place, expert), stored_bytes in _frozen_weights(forward, scope.zero).items():
+        holding = Holding.of(place, expert, stored_bytes, degrees, scope.zero)
+        yield from _gathers(scope, holding, "frozen_", stored_bytes)
 
 
 def _passages(scope: Scope, place: Place) -> Column:
@@ -104,20 +118,28 @@ def _weight_wire_bytes(scope: Scope) -> Column:
 
 def _sharded(scope: Scope, holding: Holding) -> Iterator[Operator]:
     """FSDP traffic: of one micro-batch, or of a step where a pipeline's stages stay gathered through it."""
+    yield from _gathers(scope, holding, "", holding.weights * _weight_wire_bytes(scope))
+    gradients = holding.weights * SHARDED_GRADIENT_WIRE_BYTES
+    yield from _shard_exchange(scope, holding, "gradient_scatter", "backward", "reduce_scatter", gradients)
+
+
+def _gathers(scope: Scope, holding: Holding, prefix: str, gathered_bytes: Column) -> Iterator[Operator]:
+    """The shards of one place gathered for the forward pass and again for the backward one."""
+    yield from _shard_exchange(scope, holding, f"{prefix}gather", "forward", "all_gather", gathered_bytes)
+    yield from _shard_exchange(scope, holding, f"{prefix}gather_again", "backward", "all_gather", gathered_bytes)
+
+
+def _shard_exchange(
+    scope: Scope, holding: Holding, name: str, run: Pass, kind: CollectiveKind, payload_bytes: Column
+) -> Iterator[Operator]:
+    """In every micro-batch; where stages stay gathered once a step, and nothing is gathered again."""
     group: GroupName = "expert_shard" if holding.expert else "shard"
     sharded, whole = holding.shards > 1, stages_stay_gathered(scope)
-    gathered, gradients = holding.weights * _weight_wire_bytes(scope), holding.weights * SHARDED_GRADIENT_WIRE_BYTES
-    exchanges: tuple[tuple[str, Pass, CollectiveKind, Column], ...] = (
-        ("gather", "forward", "all_gather", gathered),
-        ("gather_again", "backward", "all_gather", gathered),
-        ("gradient_scatter", "backward", "reduce_scatter", gradients),
-    )
-    for name, run, kind, payload in exchanges:
-        collective = Collective(kind, group, "fsdp", payload)
-        yield communication(scope, holding.named(name), holding.place, collective, switched(sharded & ~whole), run=run)
-        if (sharded & whole).any() and name != "gather_again":
-            once = switched(sharded & whole)
-            yield communication(scope, holding.named(f"{name}_once"), holding.place, collective, once, run="sync")
+    collective = Collective(kind, group, "fsdp", payload_bytes)
+    yield communication(scope, holding.named(name), holding.place, collective, switched(sharded & ~whole), run=run)
+    if (sharded & whole).any() and not name.endswith("gather_again"):
+        once = switched(sharded & whole)
+        yield communication(scope, holding.named(f"{name}_once"), holding.place, collective, once, run="sync")
 
 
 def stages_stay_gathered(scope: Scope) -> Switch:

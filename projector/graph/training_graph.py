@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from projector.graph.adapters import with_adapters
 from projector.graph.backward import backward
 from projector.graph.columns import DTYPE_BYTES, Column, lookup
 from projector.graph.groups import Degrees
@@ -14,6 +15,7 @@ from projector.graph.recomputed import recompute, recompute_mode
 from projector.graph.scope import AttentionWork, Scope, causal_pairs
 from projector.graph.sync import context_parallel, data_parallel, pipeline_sends
 from projector.specs.architecture import ModelArchitecture
+from projector.specs.fine_tuning import Adapter
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import Software
@@ -32,18 +34,26 @@ class TrainingGraph:
 
 
 def training_graph(
-    batch: PlanBatch, model: ModelArchitecture, seq_len: int, math_dtype: AnyColumn, software: Software
+    batch: PlanBatch,
+    model: ModelArchitecture,
+    seq_len: int,
+    math_dtype: AnyColumn,
+    software: Software,
+    adapter: Adapter | None = None,
 ) -> TrainingGraph:
     """Operators of one optimizer step for every plan, columns of shape [len(batch)].
 
     One micro-batch is micro_batch sequences of seq_len tokens, over cp. GEMMs run in math_dtype: fp8, int8 and fp4
     narrow their operands; attention, head and everything between stay in 16 bit (fp32 stays fp32).
+    adapter: only low-rank adapters are trained (`projector.graph.adapters`); None: all weights.
     """
     degrees = Degrees.of(batch)
     scope = training_scope(batch, degrees, model, seq_len, math_dtype, software)
     virtual_stages = np.where(batch.schedule == "interleaved", batch.vp, 1).astype(np.float64)
     mode = recompute_mode(batch.recompute)
     ahead = tuple(forward(scope, training=True))
+    if adapter is not None:
+        ahead = tuple(with_adapters(ahead, scope, adapter))
     operators = (
         *ahead,
         *recompute(ahead, scope, mode),

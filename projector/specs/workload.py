@@ -4,6 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from projector.specs.fine_tuning import Adapter
 from projector.specs.plan import Dtype, Phase
 from projector.specs.record import MOST_SEQUENCES, MOST_TOKENS, Record
 
@@ -27,6 +28,9 @@ class WorkloadSpec(Record):
         None, ge=1, le=MOST_SEQUENCES, description="requests in flight over the whole fleet"
     )
     precision: Dtype = "bf16"
+    adapter: Adapter | None = Field(
+        None, description="training: low-rank adapters on frozen weights (LoRA, QLoRA); None: all weights are trained"
+    )
 
     @property
     def sequence_tokens(self) -> int | None:
@@ -39,7 +43,7 @@ class WorkloadSpec(Record):
 
     @model_validator(mode="after")
     def _keys_match_phase(self) -> Self:
-        training_only = {"seq_len": self.seq_len, "global_batch": self.global_batch}
+        training_only = {"seq_len": self.seq_len, "global_batch": self.global_batch, "adapter": self.adapter}
         serving_only = {"input_len": self.input_len, "output_len": self.output_len, "concurrency": self.concurrency}
         foreign = serving_only if self.phase == "training" else training_only
         given = [key for key, value in foreign.items() if value is not None]
