@@ -12,6 +12,7 @@ from typing import get_args
 
 from pydantic import ValidationError
 
+from agents.evaluation.adapters import adapters_of
 from agents.evaluation.architecture import architecture_of
 from agents.evaluation.frameworks import Framework, framework_of_row, software_of
 from agents.evaluation.precisions import dtype_of
@@ -23,15 +24,13 @@ from projector.errors import ShardwiseError
 from projector.legality import legal_mask
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
+from projector.specs.fine_tuning import Adapter
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import Dtype, ParallelismPlan, Recompute, Schedule
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import Software
 from projector.specs.workload import WorkloadSpec
 
-# pre-training, and fine-tuning of all weights, are the same step
-FULL_TRAINING = ("pretrain", "sft")
-METHODS_OF_FULL_TRAINING = (None, "full")
 OPEN_MICRO_BATCHES = (1, 2, 4, 8, 16)
 OPEN_RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
 MOST_VIRTUAL_STAGES = 8
@@ -64,8 +63,6 @@ class Case:
 
 def case_of(row: MeasuredRow, stratum: str) -> Case:
     """The case of a row. Refused, with the reason, where it cannot be projected or says nothing to compare with."""
-    if row.phase not in FULL_TRAINING or row.plan.method not in METHODS_OF_FULL_TRAINING:
-        raise Refused(f"{row.plan.method or row.phase}: only steps that train all weights are modelled")
     if row.plan.offloads_optimizer:
         raise Refused("the optimizer is offloaded to the host: not modelled")
     architecture = architecture_of(row.arch, row.model, row.source)
@@ -76,10 +73,11 @@ def case_of(row: MeasuredRow, stratum: str) -> Case:
     if target is None and row.measured.memory_bytes is None and not row.measured.out_of_memory:
         raise Refused("neither speed nor memory printed")
     dtype, dtype_assumed = dtype_of(row.precision)
+    adapters, adapter_assumed = adapters_of(row, dtype, gated=architecture.gated_mlp)
     framework = framework_of_row(row.framework, row.source)
     try:
         cluster = _cluster(row, hardware)
-        reading = _Reading(row, row.seq_len, architecture, cluster, hardware, framework, dtype)
+        reading = _Reading(row, row.seq_len, architecture, cluster, hardware, framework, dtype, adapters)
         options = tuple(reading.options())
     except (ValidationError, ShardwiseError) as error:
         raise Refused(_first_line(error)) from error
@@ -94,7 +92,7 @@ def case_of(row: MeasuredRow, stratum: str) -> Case:
         hardware=hardware,
         software=software_of(framework, row),
         target=target,
-        assumed=(*(("precision",) if dtype_assumed else ()), *_open_knobs(row, framework, options)),
+        assumed=(*(("precision",) if dtype_assumed else ()), *adapter_assumed, *_open_knobs(row, framework, options)),
     )
 
 
@@ -139,6 +137,7 @@ class _Reading:
     hardware: HardwareProfile
     framework: Framework
     dtype: Dtype
+    adapters: tuple[Adapter | None, ...]
 
     def options(self) -> Iterator[Option]:
         tp, pp, cp, _ = self.row.plan.degrees
@@ -147,8 +146,10 @@ class _Reading:
             raise Refused(f"tp * pp * cp = {tp * pp * cp} does not divide {devices} devices")
         dp = devices // (tp * pp * cp)
         for batch in self._global_batches(dp):
-            workload = WorkloadSpec(seq_len=self.seq_len, global_batch=batch, precision=self.dtype)
-            yield Option(workload, self._legal(self._usual(tuple(self._plans(batch, dp))), workload))
+            plans = self._usual(tuple(self._plans(batch, dp)))
+            for adapter in self.adapters:
+                workload = WorkloadSpec(seq_len=self.seq_len, global_batch=batch, precision=self.dtype, adapter=adapter)
+                yield Option(workload, self._legal(plans, workload))
 
     def _global_batches(self, dp: int) -> Iterator[int]:
         if self.row.global_batch is not None:

@@ -16,7 +16,9 @@ SHAPE = re.compile(r"\d{1,5}(?:x\d{1,5}){1,2}")
 # switches with which a row says that the optimizer lives in host memory
 OFFLOADS = ("cpu_offload_optimizer", "offload_optimizer")
 # frameworks whose log prints memory in units of 2^30 bytes
-BINARY_COUNTERS = ("torchtitan",)
+BINARY_COUNTERS = ("torchtitan", "torchtune")
+# "LoRA rank 16 on attention": adapters as a remark tells them
+ADAPTER = re.compile(r"\blora rank (\d{1,5})(?: on (attention|all linear)\b)?", re.IGNORECASE)
 # words of a JAX mesh axis and the degree they mean; data and fsdp make up the rest
 MESH_WORDS = {"tensor": "tp", "pipeline": "pp", "context": "cp", "sequence": "cp", "expert": "ep"}
 
@@ -44,6 +46,8 @@ class StatedPlan:
     notes: str
     optimizer_shard: int | None = None
     offloads_inputs: bool | None = False
+    adapter_rank: int | None = None
+    adapter_scope: str | None = None
 
     @property
     def degrees(self) -> Degrees:
@@ -175,7 +179,7 @@ def _row(row: Fields, name: str, file: str) -> MeasuredRow:
         seq_len=_count(row, "seq_len"),
         global_batch=_count(row, "global_batch"),
         micro_batch=row.positive("micro_batch"),
-        plan=_plan(row.part("adopted")),
+        plan=_plan(row.part("adopted"), row.text("note") or ""),
         measured=Measured(
             step_time_s=measured.positive("step_time_s"),
             tokens_per_s_per_chip=measured.positive("tokens_per_s_per_chip"),
@@ -206,8 +210,9 @@ def _ineligible(row: Fields) -> str | None:
     return None
 
 
-def _plan(adopted: Fields) -> StatedPlan:
+def _plan(adopted: Fields, note: str) -> StatedPlan:
     mesh, extra = adopted.part("mesh"), adopted.part("extra")
+    adapter = ADAPTER.search(note)
     stated = {name: _count(adopted, name) for name in (*DEGREES, "vp", "etp")}
     meshed = _degrees_of_mesh(mesh)
     overlap = extra.switch("tp_comm_overlap") if "tp_comm_overlap" in extra.values else extra.switch("async_tp")
@@ -226,6 +231,8 @@ def _plan(adopted: Fields) -> StatedPlan:
         notes=extra.text("notes") or "",
         optimizer_shard=_count(adopted, "zero1_group"),
         offloads_inputs=_offloads_inputs(adopted.text("recompute"), extra.text("decoder_layer_input")),
+        adapter_rank=_count(extra, "lora_rank") or (int(adapter[1]) if adapter else None),
+        adapter_scope=extra.text("lora_scope") or (adapter[2] if adapter else None),
     )
 
 

@@ -9,9 +9,9 @@ from typing import Literal
 from pydantic import ValidationError
 
 from agents.evaluation.accuracy import Say, reasons
+from agents.evaluation.adapters import adapters_of
 from agents.evaluation.architecture import architecture_of
 from agents.evaluation.baselines import Baselines, Published, baselines
-from agents.evaluation.cases import FULL_TRAINING
 from agents.evaluation.frameworks import frameworks_of
 from agents.evaluation.hits import DETAILS, OUTSIDE, TOO_LARGE, Hits, hits
 from agents.evaluation.precisions import dtype_of
@@ -103,8 +103,6 @@ def _answer(one: Published, beside: Baselines, rows: Mapping[str, MeasuredRow], 
 
 def problem_of(workload: Workload, rows: Mapping[str, MeasuredRow]) -> Problem:
     """What the planner is told of a workload. Refused where it is not told enough, or cannot model it."""
-    if workload.phase not in FULL_TRAINING:
-        raise Refused(f"{workload.phase}: only steps that train all weights are modelled")
     row = next((rows[name] for name in (*workload.expert_rows, *workload.rows) if name in rows), None)
     if row is None:
         raise Refused("none of its rows is at hand, so the model's numbers are not known")
@@ -112,10 +110,17 @@ def problem_of(workload: Workload, rows: Mapping[str, MeasuredRow]) -> Problem:
         raise Refused("sequence length, global batch or number of chips not stated")
     architecture = architecture_of(row.arch, row.model, row.source)
     dtype, _ = dtype_of(workload.precision)
+    adapters, _ = adapters_of(row, dtype, gated=architecture.gated_mlp)
     try:
         hardware = chip(workload.chip)
         return Problem(
-            WorkloadSpec(seq_len=workload.seq_len, global_batch=workload.global_batch, precision=dtype),
+            WorkloadSpec(
+                seq_len=workload.seq_len,
+                global_batch=workload.global_batch,
+                precision=dtype,
+                # stored as narrow as products run, which is what recipes do where 16 bit would not fit
+                adapter=adapters[-1],
+            ),
             architecture,
             ClusterSpec(chip=hardware.id, chips=workload.chips),
             hardware,

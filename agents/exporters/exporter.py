@@ -130,6 +130,11 @@ class Job:
         return True if self.plan.ep * self.plan.etp > 1 else None
 
     @property
+    def trains_adapters(self) -> bool:
+        """Whether the workload trains low-rank adapters on frozen weights."""
+        return self.workload is not None and self.workload.adapter is not None
+
+    @property
     def devices_per_node(self) -> int | None:
         """Devices of one host, None where the chip is unknown."""
         if self.hardware is None:

@@ -39,6 +39,8 @@ class MaxText:
             return cannot_launch(self, job, f"{self.title} is exported for training, this is a {job.plan.phase} plan")
         if job.hardware is not None and job.hardware.kind not in ("tpu", "gpu"):
             return cannot_launch(self, job, f"{self.title} runs on TPUs and GPUs, {job.hardware.id} is neither")
+        if job.trains_adapters:
+            return cannot_launch(self, job, "the pre-training loop trains all weights, not low-rank adapters")
         account = Account(job.plan)
         account.imply("phase", "the pre-training loop trains")
         _hardware(account, job)

@@ -44,6 +44,8 @@ class Megatron:
             return cannot_launch(self, job, f"{self.title} is exported for training, this is a {job.plan.phase} plan")
         if job.hardware is not None and job.hardware.kind != "gpu":
             return cannot_launch(self, job, f"{self.title} runs on GPUs, {job.hardware.id} is none")
+        if job.trains_adapters:
+            return cannot_launch(self, job, f"{SCRIPT} has no arguments for low-rank adapters: it trains all weights")
         account = Account(job.plan)
         account.imply("phase", f"{SCRIPT} trains")
         launcher = _launcher(account, job)

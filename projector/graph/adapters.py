@@ -63,7 +63,7 @@ def with_adapters(forward: Iterable[Operator], scope: Scope, adapter: Adapter) -
 
 def _collective(operator: Operator, behind: Sequence[Operator], scope: Scope, adapter: Adapter) -> Operator:
     if operator.place == "embedding":
-        return replace(operator, backward_count=0.0)
+        return replace(operator, back=())
     reader = next((one for one in behind if one.product is not None or one.place == "head"), None)
     adapted = (
         reader is not None and reader.product is not None and _adapted(reader.name, reader.product, scope, adapter)
@@ -75,10 +75,10 @@ def _frozen_end(operator: Operator) -> Operator:
     """Embedding, head, norms and routers. The last three pass a gradient on, so only weight gradients fall away."""
     frozen = replace(operator, frozen_bytes=WIDE_BYTES)
     if operator.kind == "embedding":
-        return replace(frozen, backward_count=0.0)
+        return replace(frozen, back=())
     if operator.kind != "gemm":
         return frozen
-    frozen = replace(frozen, backward_count=1.0)
+    frozen = replace(frozen, back=(frozen,))
     # what a router keeps are its scores, which the choice of experts needs
     return frozen if operator.name == "router" else replace(frozen, saved_bytes=None, kept_bytes=None)
 
@@ -93,7 +93,7 @@ def _frozen_product(operator: Operator, scope: Scope, adapter: Adapter, *, adapt
     return replace(
         operator,
         frozen_bytes=DTYPE_BYTES[adapter.frozen_dtype],
-        backward_count=1.0,
+        back=(operator,),
         saved_bytes=None if operator.saved_bytes is None else operator.saved_bytes * widened,
         kept_bytes=None if operator.kept_bytes is None else operator.kept_bytes * widened,
     )
@@ -108,7 +108,7 @@ def _widened(operator: Operator, scope: Scope) -> Iterator[Operator]:
         return
     product = operator.product
     weights = product.active * product.inner * product.outer
-    yield Operator(
+    widen = Operator(
         name=f"{operator.name}_widen",
         kind="quantise",
         place=operator.place,
@@ -117,8 +117,8 @@ def _widened(operator: Operator, scope: Scope) -> Iterator[Operator]:
         flop=scope.zero,
         moved_bytes=weights * (operator.frozen_bytes + scope.linear_bytes),
         ends_layer=operator.ends_layer,
-        backward_count=1.0,
     )
+    yield replace(widen, back=(widen,))
 
 
 def _adapted(name: str, product: Product, scope: Scope, adapter: Adapter) -> tuple[Part, ...]:
@@ -158,7 +158,8 @@ def _adapters(
         yield _thin(frozen, f"{name}_a", replace(product, outer=scope.one * adapter.rank), scope)
         outer = sum((width for _, width in group), start=scope.zero)
         yield _thin(frozen, f"{name}_b", replace(product, inner=scope.one * adapter.rank, outer=outer), scope)
-        yield _sum(frozen, f"{name}_sum", product.rows * outer, scope)
+        added = _sum(frozen, f"{name}_sum", product.rows * outer, scope)
+        yield replace(added, back=(_sum(frozen, f"{name}_sum", product.rows * product.inner, scope),))
 
 
 def _thin(frozen: Operator, name: str, product: Product, scope: Scope) -> Operator:
@@ -183,7 +184,7 @@ def _thin(frozen: Operator, name: str, product: Product, scope: Scope) -> Operat
 
 
 def _sum(frozen: Operator, name: str, elements: Column, scope: Scope) -> Operator:
-    """Scaled and added to the frozen result: two reads and one write; backward likewise onto the input's gradient."""
+    """Scaled and added to the frozen result, and backward to the gradient of its input: two reads and one write."""
     return Operator(
         name=name,
         kind="elementwise",

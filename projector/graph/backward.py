@@ -18,8 +18,8 @@ WHOLE_LAYER_PLACES = frozenset({"layer", "dense_layer", "moe_layer", "full_atten
 def backward(operators: Iterable[Operator], scope: Scope) -> Iterator[Operator]:
     """The backward pass of each forward operator. A GEMM becomes two (input and weight gradient) of the same size."""
     for operator in operators:
-        if operator.backward_count is not None:
-            yield replace(_in_pass(operator, "backward"), count=operator.backward_count * operator.count)
+        if operator.back is not None:
+            yield from (_in_pass(one, "backward") for one in operator.back)
         elif operator.collective is not None:
             yield from _backward_collective(operator, operator.collective)
         elif operator.math == "linear" or operator.kind == "gemm":
@@ -44,6 +44,7 @@ def in_pass(operator: Operator, run: Pass) -> Operator:
         parameters=None,
         saved_bytes=None,
         kept_bytes=None,
+        back=None,
     )
 
 

@@ -102,7 +102,7 @@ class Operator:
     ends_layer            whether only the next layer reads its result: a recompute that stops early leaves it out
     product               the matrix product it is, where its weights are a matrix adapters can stand beside
     frozen_bytes          bytes a weight is stored in that is not trained; None: it is trained
-    backward_count        executions in the backward pass over those in the forward one; None: as usual for its kind
+    back                  what runs for it in the backward pass; None: as usual for its kind
     regathered            whether a gathered input is gathered once more in the backward pass, for weight gradients
     """
 
@@ -126,5 +126,5 @@ class Operator:
     host_bytes: Column | None = None
     product: Product | None = None
     frozen_bytes: float | None = None
-    backward_count: float | None = None
+    back: "tuple[Operator, ...] | None" = None
     regathered: bool = True

@@ -325,3 +325,13 @@ def test_importing_the_graph_imports_no_langgraph():
     script = "import sys, agents.planning.graph; print(sorted(set(sys.modules) & {'langgraph', 'langchain_core'}))"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
     assert ran.stdout.strip() == "[]"
+
+
+def test_a_request_may_train_adapters_on_frozen_weights():
+    adapters = {"workload": {**LLAMA_70B["workload"], "adapter": {"rank": 16, "frozen_dtype": "fp8"}}}
+    full, frozen = plan(LLAMA_70B), plan(LLAMA_70B | adapters)
+    assert_whole(frozen)
+    faster = [result.proposals[0].projections[0].tokens_per_s_per_chip or 0.0 for result in (frozen, full)]
+    assert faster[0] > 1.2 * faster[1]
+    assert any("rank 16" in sentence for sentence in frozen.proposals[0].projections[0].assumptions)
+    assert frozen.proposals[0].projections[0].memory.optimizer_bytes < 1e9

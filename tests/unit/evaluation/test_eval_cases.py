@@ -92,8 +92,6 @@ def test_a_row_out_of_memory_needs_no_speed():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"phase": "lora"}, "lora: only steps that train all weights"),
-        ({"phase": "sft", "adopted": {"extra": {"method": "qlora"}}}, "qlora: only steps"),
         ({"adopted": {"extra": {"offload_optimizer": True}}}, "offloaded to the host"),
         ({"arch": None}, "no architecture stated"),
         ({"arch": {"model_type": "unheard-of"}}, "unheard-of"),
@@ -160,3 +158,39 @@ def test_what_a_configuration_recomputes_unless_told_otherwise_is_no_open_knob()
     one = case(framework="torchtitan", adopted={"recompute": None})
     assert {plan.recompute for option in one.options for plan in option.plans} == {"selective"}
     assert "recompute" not in one.assumed
+
+
+def adapters(**changes):
+    return [option.workload.adapter for option in case(phase="lora", **changes).options]
+
+
+def test_a_lora_row_trains_the_adapters_it_states():
+    (stated,) = adapters(note="packed length 8192; LoRA rank 16 on attention")
+    assert (stated.rank, stated.targets) == (16, ("query", "key", "value", "output"))
+    (by_field,) = adapters(adopted={"extra": {"lora_rank": 4, "lora_scope": "all linear"}})
+    assert (by_field.rank, by_field.targets[-1], by_field.frozen_dtype) == (4, "down", "bf16")
+    assert case(phase="lora", note="LoRA rank 16 on attention").assumed == ()
+
+
+def test_adapters_a_row_leaves_out_are_those_of_its_framework_and_marked():
+    (bridge,) = adapters(framework="Megatron-Bridge")
+    (unknown,) = adapters(framework="somebody's trainer")
+    assert (bridge.joint, unknown.joint) == (True, False)
+    assert "adapter" in case(phase="lora").assumed
+
+
+def test_frozen_weights_may_be_stored_as_narrow_as_products_run():
+    assert [adapter.frozen_dtype for adapter in adapters(precision_class="fp8")] == ["bf16", "fp8"]
+    assert "frozen_dtype" in case(phase="lora", precision_class="fp8").assumed
+    (quantised,) = (option.workload.adapter for option in case(phase="qlora").options)
+    assert quantised.frozen_dtype == "fp4"
+
+
+def test_other_methods_and_phases_are_refused_by_name():
+    for changes, word in (
+        ({"phase": "rl"}, "rl: neither"),
+        ({"phase": "sft", "adopted": {"extra": {"method": "dora"}}}, "dora: neither"),
+        ({"phase": "lora", "adopted": {"extra": {"lora_scope": "heads"}}}, "'heads'"),
+    ):
+        with pytest.raises(Refused, match=word):
+            case(**changes)

@@ -1,5 +1,7 @@
 """MaxText: axes, slices, what its rules tie together, and what it refuses."""
 
+from dataclasses import replace
+
 import pytest
 from exporter_examples import has, outcome, refusal, training_job, value_of
 
@@ -9,6 +11,7 @@ from agents.exporters.maxtext_model import model_name
 from projector.catalog import architecture, chip
 from projector.errors import InvalidDescription
 from projector.specs.cluster import ClusterSpec
+from projector.specs.fine_tuning import Adapter
 from projector.specs.plan import ParallelismPlan
 
 
@@ -200,3 +203,11 @@ def test_overrides_that_cannot_be(pairs, message):
 def test_the_devices_have_to_be_known_where_an_axis_is_open():
     with pytest.raises(InvalidDescription, match="left to fill up the devices"):
         parse("ici_tensor_parallelism=4")
+
+
+def test_adapters_are_not_launched_as_a_step_on_all_weights():
+    job = training_job(dp=8, fsdp=8, zero_stage=3)
+    work = job.workload.model_copy(update={"adapter": Adapter(rank=16)})
+    config = EXPORTER.export(replace(job, workload=work))
+    assert config.command == ()
+    assert all("low-rank adapters" in each.reason for each in config.refused)

@@ -1,11 +1,14 @@
 """Megatron-LM: what each plan field becomes, and what it refuses."""
 
+from dataclasses import replace
+
 import pytest
 from exporter_examples import has, outcome, refusal, serving_job, training_job, value_of
 
 from agents.exporters.exporter import Job, Known, Variable
 from agents.exporters.megatron import EXPORTER
 from projector.errors import InvalidDescription
+from projector.specs.fine_tuning import Adapter
 from projector.specs.plan import ParallelismPlan
 
 
@@ -185,3 +188,11 @@ def test_arguments_that_cannot_be(text, message):
 def test_the_processes_have_to_be_known():
     with pytest.raises(InvalidDescription, match="number of processes"):
         parse("--tensor-model-parallel-size 2")
+
+
+def test_adapters_are_not_launched_as_a_step_on_all_weights():
+    job = training_job(dp=8, fsdp=8, zero_stage=3)
+    work = job.workload.model_copy(update={"adapter": Adapter(rank=16)})
+    config = EXPORTER.export(replace(job, workload=work))
+    assert config.command == ()
+    assert all("low-rank adapters" in each.reason for each in config.refused)
