@@ -19,7 +19,7 @@ def backward(operators: Iterable[Operator], scope: Scope) -> Iterator[Operator]:
     """The backward pass of each forward operator. A GEMM becomes two (input and weight gradient) of the same size."""
     for operator in operators:
         if operator.back is not None:
-            yield from (_in_pass(one, "backward") for one in operator.back)
+            yield from (in_pass(one, "backward") for one in operator.back)
         elif operator.collective is not None:
             yield from _backward_collective(operator, operator.collective)
         elif operator.math == "linear" or operator.kind == "gemm":
