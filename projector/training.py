@@ -84,7 +84,7 @@ def project_training(
     graph = training_graph(batch, model, seq_len, math_dtype, software, adapter)
     device = Device.of(hardware)
     rates = Rates.of(device, math_dtype, software)
-    ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware))
+    ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware), graph.recompute_layers)
     micro_batches = batch.grad_accum.astype(np.float64)
     positions = stages(model, graph.degrees.pp, graph.virtual_stages, micro_batches, graph.scope.zero)
     switches = _switches(batch, software, hardware, adapter)

@@ -16,6 +16,7 @@ from agents.evaluation.adapters import adapters_of
 from agents.evaluation.architecture import architecture_of
 from agents.evaluation.frameworks import Framework, framework_of_row, software_of
 from agents.evaluation.precisions import dtype_of
+from agents.evaluation.recompute_modules import modules_of
 from agents.evaluation.refusal import Refused, first_problem
 from agents.evaluation.rows import MeasuredRow
 from agents.evaluation.targets import Target, target_of
@@ -206,6 +207,7 @@ class _Reading:
                 "micro_batch": micro,
                 "grad_accum": accumulation,
                 "recompute": recompute,
+                "recompute_modules": modules_of(stated.recompute) if recompute == "selective" else "",
                 "compute_dtype": self.dtype,
                 "overlap_grad_reduce": framework.overlaps_data,
                 "overlap_param_gather": framework.overlaps_data,
@@ -275,6 +277,8 @@ def _recompute(printed: str | None, framework: Framework) -> tuple[Recompute, ..
     """Modes the row may mean. Policies that name modules or offload stand between two of ours: open, none left out."""
     spelled = (framework.recompute if printed is None else printed) or ""
     spelled = spelled.lower()
+    if modules_of(printed):
+        return ("selective",)
     if spelled in ("none", "full"):
         return (spelled,)  # type: ignore[return-value]
     if spelled.startswith("selective") and framework.recomputes_layers:

@@ -222,9 +222,6 @@ def software_of(framework: Framework, row: MeasuredRow) -> Software:
         changed["expert_dispatch"] = "expert" if plan.dispatcher.lower() in ("a2a", "alltoall") else "token"
     if "1f1b overlap" in plan.notes.lower():
         changed["expert_overlap"] = True
-    modules = (plan.recompute or "").lower().partition("selective:")[2]
-    if "moe" in modules.replace(",", " ").split():
-        changed["selective_experts"] = True
     dated = DATED.search(row.document)
     if software == TORCHTITAN and dated is not None and int(dated[1]) < 2025:
         software = TORCHTITAN_2024

@@ -37,6 +37,11 @@ class Arguments:
             raise InvalidDescription(f"{name} stands without its value")
         return self.values[name][0]
 
+    def texts(self, name: str) -> tuple[str, ...]:
+        """All values of an argument; () where it is absent."""
+        self.read.add(name)
+        return self.values.get(name, ())
+
     def count(self, name: str, default: int = 1) -> int:
         """A whole number of at least 1. InvalidDescription for anything else."""
         text = self.text(name)

@@ -132,6 +132,7 @@ def _recompute(account: Account) -> None:
     remat_policy "none" reaches the layers as null, and the scanned loop then makes all of a layer again.
     """
     recompute = account.plan.recompute
+    _recompute_parts(account)
     if recompute == "full":
         account.say("recompute", ("remat_policy", "full"))
         return
@@ -141,6 +142,20 @@ def _recompute(account: Account) -> None:
         account.said("recompute", ["remat_policy"], note=kept)
     else:
         account.refuse("recompute", "no policy keeps everything ('none' recomputes whole layers)", instead=kept)
+
+
+def _recompute_parts(account: Account) -> None:
+    plan = account.plan
+    inert = plan.recompute == "none"
+    if plan.recompute_modules == "":
+        account.imply("recompute_modules", "policies name tensors that are kept")
+    else:
+        reason = "policies name tensors that are kept, not modules that run again"
+        account.refuse("recompute_modules", reason, instead="''", inert=plan.recompute != "selective")
+    if plan.recompute_layers == 0:
+        account.imply("recompute_layers", "a policy holds for every layer")
+    else:
+        account.refuse("recompute_layers", "a policy holds for every layer", instead="0", inert=inert)
 
 
 def _overlap(account: Account) -> None:

@@ -13,6 +13,7 @@ from agents.exporters.account import Account
 from agents.exporters.exporter import UNKNOWN, Job, Known, LaunchConfig, ParsedLaunch, Variable, spread
 from agents.exporters.megatron_model import describe_model
 from agents.exporters.megatron_parse import parse_megatron
+from agents.exporters.megatron_recompute import choose_recompute
 from agents.exporters.megatron_sharding import shard_data_parallelism
 from agents.exporters.refusal import cannot_launch
 from agents.exporters.render import command_arguments
@@ -53,7 +54,7 @@ class Megatron:
         _experts(account, job)
         _batch(account, job)
         _precision(account)
-        _recompute(account, job)
+        choose_recompute(account, job)
         sharded = shard_data_parallelism(account, job)
         _overlap_tp(account)
         account.foreign(SERVING_FIELDS, "serving")
@@ -190,36 +191,6 @@ def _precision(account: Account) -> None:
         account.refuse("compute_dtype", f"there is no {dtype} training", instead="bf16")
     if dtype == "fp8":
         account.note("Without --fp8-recipe the framework takes its default recipe: choose one for your chip.")
-
-
-def _recompute(account: Account, job: Job) -> None:
-    plan = job.plan
-    if plan.recompute == "none":
-        account.imply("recompute", "nothing is recomputed by default")
-    elif plan.recompute == "full":
-        account.say(
-            "recompute",
-            ("--recompute-granularity", "full"),
-            ("--recompute-method", "uniform"),
-            ("--recompute-num-layers", 1),
-        )
-    else:
-        _selective(account, job)
-
-
-def _selective(account: Account, job: Job) -> None:
-    """Modules that are made again: layer norms and, inside experts, the activation, as the projector takes it."""
-    modules = ("layernorm", "moe_act") if job.moe else ("layernorm",)
-    account.say(
-        "recompute",
-        ("--recompute-granularity", "selective"),
-        ("--recompute-modules", modules),
-        note="a dense MLP keeps the output of its activation: no module makes that alone again",
-    )
-    account.note("Attention scores (core_attn) are not recomputed: fused attention kernels store none.")
-    if job.plan.compute_dtype == "fp8":
-        account.add("--fp8-recipe", "tensorwise")
-        account.note("The default FP8 recipe (delayed) refuses to recompute these modules: tensorwise is set.")
 
 
 def _overlap_tp(account: Account) -> None:

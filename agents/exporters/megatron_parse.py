@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agents.exporters.arguments import Arguments, divided, flags, plan_of
 from agents.exporters.exporter import Known, ParsedLaunch
+from agents.exporters.megatron_recompute import usual_modules
 from projector.errors import InvalidDescription
 
 ZERO_STAGE = {"no_shard": "0", "optim": "1", "optim_grads": "2", "optim_grads_params": "3"}
@@ -39,7 +40,7 @@ def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
         "grad_accum": divided(
             given.count("--global-batch-size", dp * micro_batch), dp * micro_batch, "dp * micro batch of the batch"
         ),
-        "recompute": given.one_of("--recompute-granularity", GRANULARITY, "none"),
+        **_recompute(given, vp, known),
         "compute_dtype": _compute_dtype(given),
         **_overlap(given, zero_stage),
     }
@@ -77,6 +78,21 @@ def _experts(given: Arguments, tp: int, known: Known) -> tuple[int, int]:
     ep = given.count("--expert-model-parallel-size")
     moe = given.has("--num-experts") or ep > 1 or known.moe
     return ep, given.count("--expert-tensor-parallel-size", tp if moe else 1)
+
+
+def _recompute(given: Arguments, vp: int, known: Known) -> dict[str, object]:
+    """Mode, modules and layers. The modules selective recompute means here, and the uniform method, need no name."""
+    mode = given.one_of("--recompute-granularity", GRANULARITY, "none")
+    modules = sorted(set(given.texts("--recompute-modules")))
+    layers = given.count("--recompute-num-layers") * vp
+    block = given.one_of("--recompute-method", {"uniform": "uniform", "block": "block"}, "uniform") == "block"
+    moe = given.has("--num-experts") or given.count("--expert-model-parallel-size") > 1 or known.moe
+    usual = [*usual_modules(moe)] if mode == "selective" else []
+    return {
+        "recompute": mode,
+        "recompute_modules": "" if mode != "selective" or modules == usual else "+".join(modules or ["core_attn"]),
+        "recompute_layers": layers if mode == "full" and block else 0,
+    }
 
 
 def _compute_dtype(given: Arguments) -> str:

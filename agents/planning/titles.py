@@ -26,6 +26,7 @@ DEGREES: dict[str, str] = {
 SIZES: dict[str, tuple[str, str, str]] = {
     "micro_batch": ("larger", "smaller", "micro-batch"),
     "vp": ("more", "fewer", "virtual stages"),
+    "recompute_layers": ("more", "fewer", "recomputed layers a stage"),
     "max_num_seqs": ("more", "fewer", "requests a batch"),
     "chunked_prefill_tokens": ("more", "fewer", "prefill tokens a step"),
 }
@@ -38,6 +39,7 @@ SWITCHES: dict[str, str] = {
 }
 CHOICES: dict[str, str] = {
     "recompute": "recompute",
+    "recompute_modules": "recomputed modules",
     "schedule": "pipeline schedule",
     "zero_stage": "ZeRO stage",
     "compute_dtype": "compute dtype",
@@ -53,6 +55,8 @@ TRAINING_ONLY = frozenset(
         "micro_batch",
         "grad_accum",
         "recompute",
+        "recompute_modules",
+        "recompute_layers",
         "schedule",
         "overlap_grad_reduce",
         "overlap_param_gather",

@@ -32,11 +32,19 @@ class Ledger:
     wire_s: dict[Place, dict[WireKey, Column]] = field(default_factory=dict)
     launches: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
     copy_s: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
+    recomputed_layers: Column | None = None
 
     @classmethod
-    def of(cls, operators: Iterable[Operator], rates: Rates, routes: Mapping[GroupName, Route]) -> "Ledger":
-        """Price every operator once and add it to its place."""
-        ledger = cls()
+    def of(
+        cls,
+        operators: Iterable[Operator],
+        rates: Rates,
+        routes: Mapping[GroupName, Route],
+        recomputed_layers: Column | None = None,
+    ) -> "Ledger":
+        """Price every operator once and add it to its place; recomputed_layers: of a stage, 0 or None: all."""
+        some = recomputed_layers is not None and bool((recomputed_layers > 0).any())
+        ledger = cls(recomputed_layers=recomputed_layers if some else None)
         for operator in operators:
             ledger._add(operator, rates, routes)
         return ledger
@@ -60,12 +68,13 @@ class Ledger:
     def on(self, stage: Stage, zero: Column) -> "StageTimes":
         """The sums on one stage: each place as often as the stage holds it."""
         ends = stage.only(ENDS)
+        again = None if self.recomputed_layers is None else stage.share_of(self.recomputed_layers)
         return StageTimes(
             ends_compute_s=_weighted(self.compute_s, ends, zero),
             ends_launches=_weighted(self.launches, ends, zero),
-            compute_s=_weighted(self.compute_s, stage, zero),
-            wire_s=_weighted(self.wire_s, stage, zero),
-            launches=_weighted(self.launches, stage, zero),
+            compute_s=_weighted(self.compute_s, stage, zero, again),
+            wire_s=_weighted(self.wire_s, stage, zero, again),
+            launches=_weighted(self.launches, stage, zero, again),
             copy_s=_weighted(self.copy_s, stage, zero),
             zero=zero,
         )
@@ -128,10 +137,21 @@ def _accumulate(table: dict[Place, dict[K, Column]], place: Place, key: K, value
     at_place[key] = at_place[key] + value if key in at_place else value
 
 
-def _weighted(table: dict[Place, dict[K, Column]], stage: Stage, zero: Column) -> dict[K, Column]:
-    """Sums over places in one order whatever the batch holds, so that one plan and many agree to the last digit."""
+def _weighted(
+    table: dict[Place, dict[K, Column]], stage: Stage, zero: Column, again: Column | None = None
+) -> dict[K, Column]:
+    """Sums over places in one order whatever the batch holds, so that one plan and many agree to the last digit.
+
+    again: share of the layers whose recompute pass runs.
+    """
     summed: dict[K, Column] = {}
     for place in PLACES:
         for key, value in table.get(place, {}).items():
             summed[key] = summed.get(key, zero) + stage.places[place] * value
+    if again is not None:
+        summed = {key: value * again if _pass_of(key) == "recompute" else value for key, value in summed.items()}
     return {key: summed[key] for key in sorted(summed, key=str)}
+
+
+def _pass_of(key: K) -> str:
+    return key if isinstance(key, str) else key[0]

@@ -1,6 +1,6 @@
 """Pipeline stages: which layers a stage holds, and how many micro-batches are in flight on it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,24 @@ from projector.specs.architecture import ModelArchitecture
 
 @dataclass(frozen=True)
 class Stage:
-    """One position of the pipeline: how often each place occurs on it, and its in-flight micro-batches (columns)."""
+    """One position of the pipeline: how often each place occurs on it, and its in-flight micro-batches (columns).
+
+    stands_for: stages it is in one, 1 except where the whole model is taken as one
+    """
 
     places: dict[Place, Column]
     in_flight: Column
+    stands_for: Column | float = 1.0
 
     def layers(self) -> Column:
         """Layers on the stage."""
         return self.places["layer"]
+
+    def share_of(self, layers: Column) -> Column:
+        """Share of the stage's layers that `layers` of each stage are; 0 stands for all."""
+        chosen = np.minimum(layers * self.stands_for / np.maximum(self.layers(), 1.0), 1.0)
+        share: Column = np.where(layers > 0, chosen, 1.0)
+        return share
 
     def only(self, kept: frozenset[Place]) -> "Stage":
         """The stage with these places alone."""
@@ -68,7 +78,7 @@ def stages(model: ModelArchitecture, pp: Column, virtual_stages: Column, micro_b
         first=_stage(model, most, one, alone, zero, in_flight(pp, virtual_stages, micro_batches, rank=zero)),
         middle=_stage(model, middle, alone, alone, one, in_flight(pp, virtual_stages, micro_batches, rank=zero + 1)),
         last=_stage(model, fewest, alone, one, one, in_flight(pp, virtual_stages, micro_batches, rank=pp - 1)),
-        whole=_stage(model, zero + model.layers, one, one, pp, one),
+        whole=replace(_stage(model, zero + model.layers, one, one, pp, one), stands_for=pp),
     )
 
 

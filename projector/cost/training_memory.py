@@ -11,6 +11,7 @@ from projector.graph.adapters import widest_product_bytes
 from projector.graph.backward import WHOLE_LAYER_PLACES
 from projector.graph.columns import Column, Switch
 from projector.graph.operator import Operator
+from projector.graph.recompute_modules import freed_bytes
 from projector.graph.recomputed import keeps_every_other_product
 from projector.graph.sync import stages_stay_gathered
 from projector.graph.training_graph import TrainingGraph
@@ -35,8 +36,9 @@ def training_memory(
     weights, optimizer: parameters of the stage times bytes a parameter, over the group that shards each; frozen
         weights as they are stored, without optimizer or gradients
     gradients: likewise where they exist at the peak (`_gradient_bytes`)
-    activations: bytes the layers keep, times micro-batches in flight; recompute "full" keeps layer inputs only; on top
-        the larger of one layer's whole set while it is recomputed and the head's logits
+    activations: bytes the layers keep, times micro-batches in flight; recompute "full" keeps layer inputs only, of
+        recompute_layers layers where some are named; on top the larger of one layer's (or module's) whole set while it
+        is recomputed and the head's logits
     buffers: gathered shards (`_gathered_bytes`), expert dispatch copies, one transient activation
     reserve: `projector.cost.memory.reserve_bytes`
     capacity: what the runtime counts (`device_bytes`)
@@ -132,7 +134,7 @@ def activation_bytes(graph: TrainingGraph, stage: Stage) -> Column:
 
 
 def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Column, Column]:
-    """(kept by all micro-batches in flight, logits and loss, the set of one layer while it is recomputed)."""
+    """(kept by all micro-batches in flight, logits and loss, the set of one layer or module being recomputed)."""
     scope, mode = graph.scope, graph.recompute_mode
     layers = [operator for operator in graph.forward if operator.place in WHOLE_LAYER_PLACES]
     everything = _kept(layers, stage, "saved_bytes", scope.zero)
@@ -142,10 +144,27 @@ def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Colum
     )
     waiting = np.minimum(stage.layers(), OFFLOAD_LAYERS) if scope.software.offloads_inputs else stage.layers()
     inputs = scope.edge_tokens * scope.model.hidden_size * scope.act_bytes * waiting
+    if graph.modules and products:
+        selective = np.where(graph.by_module, _kept(layers, stage, "kept_bytes", scope.zero), selective)
     kept = np.where(mode == 0, everything, np.where(mode == 1, np.minimum(selective, everything), inputs))
+    if (graph.recompute_layers > 0).any():
+        share = stage.share_of(graph.recompute_layers)
+        kept = np.where(share < 1, share * kept + (1 - share) * everything, kept)
     ends = _kept([o for o in graph.forward if o.place == "embedding"], stage, "saved_bytes", scope.zero)
     logits = _kept([o for o in graph.forward if o.place == "head"], stage, "saved_bytes", scope.zero)
-    return stage.in_flight * (kept + ends), logits, np.where(mode == 2, _one_layer(graph, stage), 0.0)
+    again = np.where(mode == 2, _one_layer(graph, stage), _one_module(graph))
+    return stage.in_flight * (kept + ends), logits, again
+
+
+def _one_module(graph: TrainingGraph) -> Column:
+    """Bytes that exist while the largest of a plan's recompute modules is made again in one layer."""
+    largest = graph.scope.zero
+    for module, plans in graph.modules.items():
+        inside = graph.scope.zero
+        for operator in graph.forward:
+            inside = inside + operator.count * freed_bytes(operator, module, graph.scope)
+        largest = np.maximum(largest, np.where(plans, inside, 0.0))
+    return largest
 
 
 def _one_layer(graph: TrainingGraph, stage: Stage) -> Column:

@@ -10,8 +10,8 @@ from projector.graph.projections import latent_projections, qkv_projection
 from projector.graph.scope import AttentionWork, Scope
 
 # Fused kernels that add a bias to every score take so many times as long: the 158 published runs of MPT models
-# (llm-foundry, ALiBi, on A100 and H100) err by 5.1 % in the mean with it, by 9.5, 6.1, 8.9 and 13.4 % with 1, 1.25, 1.75
-# and 2; each of the three chips alone chooses the same.
+# (llm-foundry, ALiBi, on A100 and H100) err by 5.1 % in the mean with it, by 9.5, 6.1, 8.9 and 13.4 % with 1, 1.25,
+# 1.75 and 2; each of the three chips alone chooses the same.
 ALIBI_SLOWDOWN = 1.5
 # Tensor cores take rows of whole 16 bytes: 8 elements of 16 bit. Batched products over heads of another width run
 # without them, at the rate of fp32 arithmetic, as they sum in fp32: 312 against 19.5 TFLOP/s on A100 (datasheet). The

@@ -56,15 +56,6 @@ def routing(scope: Scope) -> Routing:
 
 def moe_block(scope: Scope) -> Iterator[Operator]:
     """Forward operators of router, routed and shared experts of one layer."""
-    for operator in _block(scope):
-        if not scope.software.selective_experts:
-            yield operator
-            continue
-        kept = None if operator.kept_bytes is None else scope.zero
-        yield replace(operator, rerun=True, kept_bytes=kept)
-
-
-def _block(scope: Scope) -> Iterator[Operator]:
     route = routing(scope)
     yield _router(scope)
     yield from _dispatch(scope, route)

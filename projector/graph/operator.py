@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from projector.breakdown import Axis, OperatorKind
-from projector.graph.columns import Column
+from projector.graph.columns import Column, Switch
 
 # Where an operator occurs: in every layer, in the layers of one sort, at the two ends of the model, once a stage.
 Place = Literal[
@@ -119,7 +119,7 @@ class Operator:
     expert: bool = False
     saved_bytes: Column | None = None
     kept_bytes: Column | None = None
-    rerun: bool = False
+    rerun: Switch | bool = False
     ends_layer: bool = False
     slowdown: float = 1.0
     collective: Collective | None = None

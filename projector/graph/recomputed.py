@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from projector.graph.backward import WHOLE_LAYER_PLACES, in_pass
-from projector.graph.columns import Column, lookup
+from projector.graph.columns import Column, Switch, lookup
 from projector.graph.operator import Operator
 from projector.graph.scope import Scope
 from projector.specs.plan_batch import Column as AnyColumn
@@ -17,8 +17,9 @@ def recompute_mode(names: AnyColumn) -> Column:
     return lookup(names, {"none": 0.0, "selective": 1.0, "full": 2.0})
 
 
-def recompute(operators: Iterable[Operator], scope: Scope, mode: Column) -> Iterator[Operator]:
-    """Forward operators that run again: all of a layer with mode 2 (full), what the stack repeats with 1 (selective).
+def recompute(operators: Iterable[Operator], scope: Scope, mode: Column, by_module: Switch) -> Iterator[Operator]:
+    """Forward operators that run again: all of a layer with mode 2 (full), with 1 (selective) what the stack repeats,
+    or the modules of plans that name some (by_module).
 
     A stack that stops early (`Software.recompute_stops_early`) leaves out those that end the layer, whose results only
     the next layer reads.
@@ -29,7 +30,7 @@ def recompute(operators: Iterable[Operator], scope: Scope, mode: Column) -> Iter
             continue
         if scope.software.recompute_stops_early and operator.ends_layer:
             continue
-        share = _selective_share(operator, scope)
+        share = _selective_share(operator, scope, by_module)
         again = np.where(selective, share, full * 1.0)
         if again.any():
             yield replace(in_pass(operator, "recompute"), count=operator.count * again)
@@ -40,14 +41,20 @@ def keeps_every_other_product(scope: Scope) -> bool:
     return scope.software.selective_products and not scope.model.is_moe
 
 
-def _selective_share(operator: Operator, scope: Scope) -> Column | float:
-    """Share of an operator that "selective" repeats: those marked `rerun`, or what a policy over products leaves out.
+def _selective_share(operator: Operator, scope: Scope, by_module: Switch) -> Column:
+    """Share of an operator that "selective" repeats: all of those marked, or what a policy over products leaves out."""
+    marked: Column = operator.rerun * scope.one
+    if not keeps_every_other_product(scope):
+        return marked
+    return np.where(by_module, marked, _outside_products(operator, scope))
+
+
+def _outside_products(operator: Operator, scope: Scope) -> Column | float:
+    """Share of an operator that a policy over products repeats.
 
     Every other product, in the order q, k, v, output, then gate, up, down or up, down: k, output and up of gated MLPs;
     with them all that is no product and no collective. The result of attention is kept.
     """
-    if not keeps_every_other_product(scope):
-        return float(operator.rerun)
     if operator.collective is not None or operator.kind == "attention":
         return 0.0
     if operator.kind != "gemm":

@@ -6,16 +6,18 @@ import numpy as np
 
 from projector.graph.adapters import with_adapters
 from projector.graph.backward import backward
-from projector.graph.columns import DTYPE_BYTES, Column, lookup
+from projector.graph.columns import DTYPE_BYTES, Column, Switch, lookup
 from projector.graph.groups import Degrees
 from projector.graph.layer import forward
 from projector.graph.offload import offloaded_inputs
 from projector.graph.operator import Operator
+from projector.graph.recompute_modules import chosen_modules, with_modules
 from projector.graph.recomputed import recompute, recompute_mode
 from projector.graph.scope import AttentionWork, Scope, causal_pairs
 from projector.graph.sync import context_parallel, data_parallel, pipeline_sends
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.fine_tuning import Adapter
+from projector.specs.plan import RecomputeModule
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import Software
@@ -23,13 +25,21 @@ from projector.specs.software import Software
 
 @dataclass(frozen=True)
 class TrainingGraph:
-    """Operators of one step and what they were built from. `forward` is the part that owns weights and activations."""
+    """Operators of one step and what they were built from. `forward` is the part that owns weights and activations.
+
+    recompute_layers  layers of a stage that the mode holds for, 0: all
+    modules           modules that selective recompute repeats, with the plans that name each; by_module: plans that
+                      name any
+    """
 
     operators: tuple[Operator, ...]
     forward: tuple[Operator, ...]
     scope: Scope
     degrees: Degrees
     recompute_mode: Column
+    recompute_layers: Column
+    modules: dict[RecomputeModule, Switch]
+    by_module: Switch
     virtual_stages: Column
 
 
@@ -51,19 +61,30 @@ def training_graph(
     scope = training_scope(batch, degrees, model, seq_len, math_dtype, software)
     virtual_stages = np.where(batch.schedule == "interleaved", batch.vp, 1).astype(np.float64)
     mode = recompute_mode(batch.recompute)
-    ahead = tuple(forward(scope, training=True))
+    modules, by_module = chosen_modules(batch.recompute_modules), batch.recompute_modules != ""
+    ahead = tuple(with_modules(forward(scope, training=True), scope, modules, by_module))
     if adapter is not None:
         ahead = tuple(with_adapters(ahead, scope, adapter))
     operators = (
         *ahead,
-        *recompute(ahead, scope, mode),
+        *recompute(ahead, scope, mode, by_module),
         *backward(ahead, scope),
         *offloaded_inputs(scope, mode),
         *context_parallel(scope, degrees.cp),
         *data_parallel(ahead, scope, degrees),
         *pipeline_sends(scope, virtual_stages, ("forward", "backward")),
     )
-    return TrainingGraph(operators, ahead, scope, degrees, mode, virtual_stages)
+    return TrainingGraph(
+        operators=operators,
+        forward=ahead,
+        scope=scope,
+        degrees=degrees,
+        recompute_mode=mode,
+        recompute_layers=batch.recompute_layers.astype(np.float64),
+        modules=modules,
+        by_module=by_module,
+        virtual_stages=virtual_stages,
+    )
 
 
 def training_scope(

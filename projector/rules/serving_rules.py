@@ -7,7 +7,8 @@ from projector.specs.plan_batch import PlanBatch
 
 SERVING: tuple[Phase, ...] = ("serving",)
 TRAINING_FIELDS = (
-    "fsdp", "zero_stage", "optimizer_shard", "sp", "vp", "micro_batch", "grad_accum", "recompute", "schedule",
+    "fsdp", "zero_stage", "optimizer_shard", "sp", "vp", "micro_batch", "grad_accum", "recompute", "recompute_modules",
+    "recompute_layers", "schedule",
     "overlap_grad_reduce", "overlap_param_gather", "overlap_tp",
 )  # fmt: skip
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from projector.graph.recompute_modules import chosen_modules
 from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
-from projector.specs.plan import Dtype, ParallelismPlan, Phase
+from projector.specs.plan import Dtype, ParallelismPlan, Phase, RecomputeModule
 from projector.specs.plan_batch import PlanBatch
 
 TRAINING: tuple[Phase, ...] = ("training",)
@@ -74,6 +75,36 @@ def _stage_3_is_fsdp(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.zero_stage == 3) & (plans.fsdp < 2) & (plans.dp > 1), plans.fsdp, 2)
 
 
+def _modules_need_selective(plans: PlanBatch, _: Setting) -> Breach:
+    named = plans.recompute_modules != ""
+    return breach(plans, named & (plans.recompute != "selective"), 0, 1)
+
+
+def _layers_need_recompute(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, (plans.recompute_layers > 0) & (plans.recompute == "none"), plans.recompute_layers, 0)
+
+
+def _modules_exist(plans: PlanBatch, setting: Setting) -> Breach:
+    """Modules of latent attention, of experts and of dense MLPs, only where the model has them."""
+    model, missing = setting.model, np.zeros(len(plans), dtype=np.int64)
+    exist: dict[RecomputeModule, bool] = {
+        "mla_up_proj": model.is_mla,
+        "mlp": model.moe_layers < model.layers,
+        "moe": model.is_moe,
+        "moe_act": model.is_moe,
+        "shared_experts": bool(model.shared_experts),
+    }
+    for module, named in chosen_modules(plans.recompute_modules).items():
+        missing += named & (not exist.get(module, True))
+    return breach(plans, missing > 0, missing, 0)
+
+
+def _recompute_layers(plans: PlanBatch, setting: Setting) -> Breach:
+    """No more layers than the longest stage holds."""
+    most = -(-setting.model.layers // plans.pp)
+    return breach(plans, plans.recompute_layers > most, plans.recompute_layers, most)
+
+
 def _interleaved_needs_vp(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.schedule == "interleaved") & (plans.vp < 2), plans.vp, 2)
 
@@ -102,6 +133,12 @@ TRAINING_RULES: tuple[Rule, ...] = (
     Rule("overlap_tp_needs_tp", "tp with overlap_tp", "<", _overlap_tp_needs_tp, TRAINING),
     Rule("fsdp_is_stage_3", "zero_stage with fsdp > 1", "!=", _fsdp_is_stage_3, TRAINING),
     Rule("stage_3_is_fsdp", "fsdp with zero_stage 3", "<", _stage_3_is_fsdp, TRAINING),
+    Rule("modules_need_selective", "selective recompute of the plan's recompute_modules", "<",
+         _modules_need_selective, TRAINING),
+    Rule("layers_need_recompute", "recompute_layers without recompute", ">", _layers_need_recompute, TRAINING),
+    Rule("modules_exist", "recompute_modules that the model lacks", ">", _modules_exist, TRAINING, needs_model=True),
+    Rule("recompute_layers", "recompute_layers (layers of a stage)", ">", _recompute_layers, TRAINING,
+         needs_model=True),
     Rule("interleaved_needs_vp", "vp of an interleaved schedule", "<", _interleaved_needs_vp, TRAINING),
     Rule("vp_needs_interleaved", "vp of a 1f1b schedule", ">", _vp_needs_interleaved, TRAINING),
     Rule("vp_needs_pp", "pp with vp > 1", "<", _vp_needs_pp, TRAINING),

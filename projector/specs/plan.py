@@ -1,14 +1,15 @@
 """ParallelismPlan: how one job is laid out, and its TPU mesh form."""
 
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from projector.specs.record import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, Record
+from projector.specs.record import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, MOST_WIDTH, Record
 
 Phase = Literal["training", "serving"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4"]
 Recompute = Literal["none", "selective", "full"]
+RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
 Schedule = Literal["1f1b", "interleaved"]
 Degree = int
 
@@ -39,6 +40,10 @@ class ParallelismPlan(Record):
     ep, etp    expert parallelism and tensor parallelism inside an expert; ep * etp divides dp * cp * tp
     optimizer_shard   devices of dp * cp that share one copy of the optimizer state with zero_stage 1 or 2 and fsdp 1;
                0: all of them
+    recompute     which activations are made again in the backward pass: none, some of every layer, all
+    recompute_modules   what recompute "selective" makes again, sorted and joined by "+" ("layernorm+moe_act"), by
+               Megatron-Core's names; "": norms and activations, or what the stack repeats by itself
+    recompute_layers   layers of a stage the recompute mode holds for, the others keep everything; 0: all of them
     micro_batch   sequences a data-parallel rank pushes through at once
     grad_accum    micro-batches a step
     """
@@ -58,6 +63,8 @@ class ParallelismPlan(Record):
     micro_batch: int = Field(1, ge=1, le=MOST_SEQUENCES)
     grad_accum: int = Field(1, ge=1, le=MOST_SEQUENCES)
     recompute: Recompute = "none"
+    recompute_modules: str = ""
+    recompute_layers: int = Field(0, ge=0, le=MOST_WIDTH)
     schedule: Schedule = "1f1b"
     compute_dtype: Dtype = "bf16"
     overlap_grad_reduce: bool = True
@@ -74,6 +81,18 @@ class ParallelismPlan(Record):
         2048, ge=0, le=MOST_TOKENS, description="prefill tokens a mixed step; 0: whole prompts"
     )
     cuda_graphs: bool = True
+
+    @field_validator("recompute_modules")
+    @classmethod
+    def _modules_in_order(cls, value: str) -> str:
+        named = value.split("+") if value else []
+        known = get_args(RecomputeModule)
+        foreign = sorted(set(named) - set(known))
+        if foreign:
+            raise ValueError(f"recompute_modules knows no {', '.join(foreign)}; it knows {', '.join(known)}")
+        if named != sorted(set(named)):
+            raise ValueError(f"recompute_modules are each named once and sorted: {'+'.join(sorted(set(named)))}")
+        return value
 
     @model_validator(mode="after")
     def _degrees_agree(self) -> Self:

@@ -43,8 +43,6 @@ class Software(Record):
     offloads_inputs True: layer inputs that full recompute starts from wait in host memory;
     selective_products True: recompute "selective" keeps every other matrix product's result and the attention output
     and repeats all else (torchtitan's per-operator policy), False: it repeats norms and activations only;
-    selective_experts True: "selective" also repeats the MoE block of a layer as a whole, exchange of tokens included,
-    and keeps its input only (Megatron's recompute module "moe");
     gradient_bytes: bytes a parameter of gradients of replicated weights: 4 in fp32, 2 where they are summed in 16 bit,
     6 where 16-bit ones are added to fp32 ones (DeepSpeed's BF16 optimizer);
     bucket_bytes: the flat buffer gradients are reduced through, where it is no part of the gradients;
@@ -71,7 +69,6 @@ class Software(Record):
     loss_bytes: float = Field(4.0, ge=0, description="bytes a logit the loss holds beside the head's product")
     offloads_inputs: bool = Field(False, description="whether recomputed layers' inputs wait in host memory")
     selective_products: bool = Field(False, description="whether selective recompute keeps every other product")
-    selective_experts: bool = Field(False, description="whether selective recompute repeats whole MoE blocks")
     gradient_bytes: Literal[2, 4, 6] = Field(4, description="bytes a gradient of replicated weights takes")
     bucket_bytes: float = Field(0.0, ge=0, description="buffer of gradients on their way, beside the gradients")
     gathers_stages: bool = Field(False, description="whether FSDP in a pipeline keeps whole stages gathered")

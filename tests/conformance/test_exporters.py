@@ -45,6 +45,8 @@ def training_plans():
     single = {
         "zero_stage": (1, 2, 3),
         "recompute": ("selective", "full"),
+        "recompute_modules": ("mlp", "layernorm+moe_act"),
+        "recompute_layers": (2,),
         "schedule": ("interleaved",),
         "vp": (2,),
         "sp": (True,),
@@ -53,6 +55,8 @@ def training_plans():
         "max_num_seqs": (8,),
         "cuda_graphs": (False,),
     }
+    yield ParallelismPlan(recompute="selective", recompute_modules="core_attn+mlp")
+    yield ParallelismPlan(recompute="full", recompute_layers=3)
     for field, values in single.items():
         yield from (ParallelismPlan(**{field: value}) for value in values)
     for dp, tp, pp, cp, stage in product((1, 8, 12), (1, 2), (1, 4), (1, 2), (0, 1, 2, 3)):

@@ -144,9 +144,13 @@ def test_torchtitan_did_not_compile_its_loss_before_2025():
 
 def test_modules_that_selective_recompute_repeats_are_read():
     adopted = {"recompute": "selective: layernorm, moe"}
-    assert case(adopted=adopted).software.selective_experts
-    assert not case(adopted={"recompute": "selective"}).software.selective_experts
-    assert {plan.recompute for plan in plans(adopted=adopted)} == {"selective"}
+    assert {(plan.recompute, plan.recompute_modules) for plan in plans(adopted=adopted)} == {
+        ("selective", "layernorm+moe")
+    }
+    assert {plan.recompute_modules for plan in plans(adopted={"recompute": "norm, act, shared_expert"})} == {
+        "layernorm+moe_act+shared_experts"
+    }
+    assert {plan.recompute_modules for plan in plans(adopted={"recompute": "selective"})} == {""}
 
 
 def test_recompute_of_every_so_many_th_layer_is_open():

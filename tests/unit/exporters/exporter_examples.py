@@ -59,6 +59,12 @@ def has(config, name):
     return name in {setting.name for setting in config.settings}
 
 
+def _has(model, module):
+    if module == "mlp":
+        return model.moe_layers < model.layers
+    return model.is_moe or not module.startswith("moe")
+
+
 @st.composite
 def training_jobs(draw):
     """Legal training jobs: the degrees are drawn so that few have to be thrown away."""
@@ -70,6 +76,8 @@ def training_jobs(draw):
     fsdp = draw(st.sampled_from([d for d in POWERS if dp % d == 0]))
     ep, etp = draw(_expert_degrees(model, dp * cp * tp, (1, tp)))
     zero_stage = 3 if fsdp > 1 else draw(st.sampled_from([0, 1, 2, 3] if dp == 1 else [0, 1, 2]))
+    recompute = draw(st.sampled_from(["none", "selective", "full"]))
+    modules = [m for m in ("core_attn", "layernorm", "mlp", "moe", "moe_act") if draw(st.booleans()) and _has(model, m)]
     plan = ParallelismPlan(
         dp=dp,
         fsdp=fsdp,
@@ -87,7 +95,9 @@ def training_jobs(draw):
         etp=etp,
         micro_batch=draw(st.integers(1, 5)),
         grad_accum=draw(st.integers(1, 9)) * (pp if vp > 1 else 1),
-        recompute=draw(st.sampled_from(["none", "selective", "full"])),
+        recompute=recompute,
+        recompute_modules="+".join(modules) if recompute == "selective" else "",
+        recompute_layers=0 if recompute == "none" else draw(st.integers(0, -(-model.layers // pp))),
         compute_dtype=draw(st.sampled_from(sorted({*TRAINING_DTYPES} & {*profile.peak_flop_per_s}))),
         overlap_grad_reduce=draw(st.booleans()),
         overlap_param_gather=draw(st.booleans()),
