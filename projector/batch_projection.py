@@ -20,7 +20,10 @@ from projector.units import bytes_to_gb, s_to_ms
 
 @dataclass(frozen=True)
 class BreakdownColumns:
-    """Seconds of one step on the busiest device, as in `TimeBreakdown`; columns of shape [n]."""
+    """Seconds of one step on the busiest device, as in `TimeBreakdown`; columns of shape [n].
+
+    host_s: seconds the host needs to launch what the device runs in a step; None where nobody modelled it.
+    """
 
     total_s: Column
     compute_s: Column
@@ -31,6 +34,7 @@ class BreakdownColumns:
     bubble_s: Column
     by_kind: dict[OperatorKind, Column]
     by_axis: dict[Axis, AxisTimes]
+    host_s: Column | None = None
 
     @classmethod
     def of(
@@ -40,6 +44,7 @@ class BreakdownColumns:
         idle_s: Column,
         bubble_s: Column,
         exposed_copy_s: Column | None = None,
+        host_s: Column | None = None,
     ) -> "BreakdownColumns":
         """Totals from the parts: total = compute + exposed communication + exposed copies + idle, by construction."""
         zero = np.zeros_like(idle_s)
@@ -57,6 +62,7 @@ class BreakdownColumns:
             bubble_s=bubble_s,
             by_kind=by_kind,
             by_axis=by_axis,
+            host_s=host_s,
         )
 
     def record(self, index: int) -> TimeBreakdown:

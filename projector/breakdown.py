@@ -12,7 +12,7 @@ OperatorKind = Literal[
     "gemm", "attention", "norm", "elementwise", "moe", "quantise", "embedding", "sampling", "optimizer", "other"
 ]
 Axis = Literal["tp", "dp", "fsdp", "pp", "cp", "ep", "unknown"]
-Source = Literal["measured", "modelled", "relative"]
+Source = Literal["measured", "modelled", "relative", "anchored"]
 Fit = Literal["fits", "too_large", "unknown"]
 MemoryDirection = Literal["less", "same", "more", "unknown"]
 
@@ -113,6 +113,8 @@ class Projection(Record):
     Training fills tokens_per_s_per_chip and mfu_frac; serving fills the latencies and throughputs.
     With source "relative" the model is unknown: step_time_s scales the measured step, `memory` is None and
     `memory_direction` says whether the plan needs more or less than the current one.
+    With source "anchored" the modelled step is corrected by what a measured step of the current plan showed
+    (`projector.anchor`); `assumptions` say by which ratios, memory is modelled as ever.
     """
 
     plan: ParallelismPlan

@@ -228,4 +228,5 @@ def _breakdown(
         idle_s=micro_batches * slot.launch_idle_s + pipe.bubble_s,
         bubble_s=pipe.bubble_s,
         exposed_copy_s=micro_batches * slot.exposed_copy_s,
+        host_s=micro_batches * times.launched(*MICRO_BATCH_PASSES) * rates.kernel_launch_s,
     )

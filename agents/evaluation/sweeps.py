@@ -38,10 +38,10 @@ def sweeps(scored: Sequence[Scored], left_out: Mapping[str, float], given: Seque
     given: the rows that count, refused ones included.
     """
     timed = [one for one in scored if one.measured_s is not None]
-    same = _groups(timed, left_out, given, _same_day)
+    same = _groups(timed, left_out, given, same_day)
     sources: dict[str, set[Key]] = defaultdict(set)
     for row in given:
-        sources[row.workload_id].add(_same_day(row))
+        sources[row.workload_id].add(same_day(row))
     mixing = [one for one in timed if len(sources[one.case.row.workload_id]) > 1]
     mixed_rows = [row for row in given if len(sources[row.workload_id]) > 1]
     return Sweeps(same, _groups(mixing, left_out, mixed_rows, _workload))
@@ -64,7 +64,8 @@ def spearman(a: Values, b: Values) -> float | None:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _same_day(row: MeasuredRow) -> Key:
+def same_day(row: MeasuredRow) -> Key:
+    """What rows of one sweep share."""
     return (row.workload_id, row.source, row.release or "")
 
 

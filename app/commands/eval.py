@@ -39,6 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether the planner is told the workload's framework (default unknown)",
     )
     topk.add_argument("--workloads", action="store_true", help="every workload, in the document (--json)")
+    corrected = "what one measured run of a sweep is worth for projecting the others"
+    anchor = actions.add_parser("anchor", help=corrected, description=corrected)
+    anchor.add_argument("files", nargs="+", type=Path, metavar="FILE", help="rows (.jsonl), or vTrain (.csv)")
+    anchor.add_argument("--json", action="store_true", help="print one JSON document")
     for action in (accuracy, topk):
         action.add_argument("--ids", action="store_true", help="list what was refused by id")
         action.add_argument("--json", action="store_true", help="print one JSON document")
@@ -47,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, project, compare, print."""
     started = time.process_time()
-    {"accuracy": _accuracy, "topk": _topk}[arguments.action](arguments)
+    {"accuracy": _accuracy, "topk": _topk, "anchor": _anchor}[arguments.action](arguments)
     say(f"{time.process_time() - started:.1f} s of processor time")
     return 0
 
@@ -91,3 +95,16 @@ def _topk(arguments: argparse.Namespace) -> None:
         print_document(report)
     else:
         show_topk(report)
+
+
+def _anchor(arguments: argparse.Namespace) -> None:
+    from agents.evaluation.anchoring import anchor_report
+    from app.evaluation_files import for_accuracy
+    from app.tables_anchor import show_anchor
+
+    material = for_accuracy(arguments.files, say)
+    report = anchor_report(material.rows, material.strata, say=say)
+    if arguments.json:
+        print_document(report)
+    else:
+        show_anchor(report)

@@ -77,7 +77,7 @@ def scale_communication(
     compute: compute seconds of each plan. Hidden time can hide under compute no longer than it did per second of it:
     exposed' = exposed * f + max(0, hidden * f - hidden * g), f the volume ratio, g the compute ratio.
     """
-    found, unattributed = _attribute(measured, move.before)
+    found, unattributed = attribute(measured, move.before)
     ratio = (
         compute.estimate / measured.compute_s if measured.compute_s > RESOLUTION_S else np.ones(len(move.after.plans))
     )
@@ -118,14 +118,14 @@ def axis_of(flow: Flow | Axis, degrees: Degrees) -> NDArray[np.str_]:
     return np.full(len(degrees.plans), flow)
 
 
-def _attribute(measured: TimeBreakdown, before: Degrees) -> tuple[dict[Flow, Measured], Measured]:
+def attribute(measured: TimeBreakdown, before: Degrees) -> tuple[dict[Flow, Measured], Measured]:
     """Measured seconds by flow, and what belongs to none; together exactly the totals of the breakdown.
 
     Axes overlap in time, so their sums can exceed the totals; they are then shrunk to them.
     """
     exposed: dict[Flow, float] = dict.fromkeys(FLOWS, 0.0)
     hidden: dict[Flow, float] = dict.fromkeys(FLOWS, 0.0)
-    present = _present(before)
+    present = present_flows(before)
     for flow, axes in MEASURED_AS.items():
         if present[flow]:
             times = [time for time in measured.by_axis if time.axis in axes]
@@ -146,7 +146,8 @@ def _attribute(measured: TimeBreakdown, before: Degrees) -> tuple[dict[Flow, Mea
     return found, rest
 
 
-def _present(before: Degrees) -> dict[Flow, bool]:
+def present_flows(before: Degrees) -> dict[Flow, bool]:
+    """Which flows the measured plan has."""
     serving = before.plans.phase[0] == "serving"
     data = before.attention_dp if serving else before.replicas
     sizes = {"tp": before.tp, "cp": before.cp, "data": data, "pp": before.pp, "ep": before.ep}

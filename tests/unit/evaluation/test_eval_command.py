@@ -122,3 +122,12 @@ def test_the_documentation_names_every_key():
     for report in (AccuracyReport, TopkReport):
         for key in report.model_fields:
             assert f"`{key}`" in text, key
+
+
+def test_anchor_prints_one_document_and_tables(capsys, folder):
+    found = document(capsys, "eval", "anchor", folder / "training.jsonl", folder / "sweep.csv", "--json")
+    assert (found["n_runs"], found["n_sweeps"], found["n_groups"], found["n_pairs"]) == (4, 2, 2, 4)
+    assert {one["value"] for one in found["by_distance"]} >= {"all", "another tp, cp or ep"}
+    assert found["folds"]["leave_group_out_mape"] > 0
+    assert main(["eval", "anchor", str(folder / "training.jsonl")]) == 0
+    assert "each the anchor once: 2 pairs" in capsys.readouterr().out

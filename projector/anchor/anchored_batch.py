@@ -1,0 +1,157 @@
+"""AnchoredBatch: projections corrected by a measured step of the current plan, with intervals of their own.
+
+The interval of a projection reaches from f_low to f_high times it, f the factors of an unanchored one. Here
+
+    f' = f^(1 - N c)        c the share of the step that carried ratios correct, at most C
+
+so it narrows with what was measured and is the unanchored one where nothing holds; where the steps of the trace scatter
+more, their spread. The current plan itself has the spread of its steps alone.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projector.anchor.ratios import Anchor
+from projector.anchor.terms import Terms, corrected
+from projector.anchor.transport import WHOLE_STEP, Transport
+from projector.anchor.wording import carried_lines
+from projector.batch_projection import Metrics, ProjectionBatch
+from projector.breakdown import Interval, Projection, TimeBreakdown
+from projector.scaling.term import Column, Move
+from projector.specs.cluster import ClusterSpec
+from projector.specs.hardware import HardwareProfile
+from projector.specs.objective import Rejection, Slo
+from projector.specs.plan_batch import PlanBatch
+
+# N and C. Chosen on the pairs that `transport` names, anchors being runs of which the length alone is known, so that
+# 80 % lie inside. C is the most such a ratio carries: nothing narrower was ever checked.
+NARROWING = 0.25
+MOST_CARRIED = WHOLE_STEP
+# 80 % of a normal distribution
+QUANTILE = 1.28
+# Where the trace shows no spread: one configuration moves by 1.9 % (median) between consecutive published releases.
+UNKNOWN_SPREAD = 0.02
+
+
+@dataclass(frozen=True)
+class AnchoredBatch:
+    """Corrected projections as columns of shape [n]; `batch[i]` is the i-th as a record of source "anchored"."""
+
+    modelled: ProjectionBatch
+    anchor: Anchor
+    transport: Transport
+
+    @classmethod
+    def of(
+        cls, modelled: ProjectionBatch, anchor: Anchor, cluster: ClusterSpec, hardware: HardwareProfile
+    ) -> "AnchoredBatch":
+        """The projections of a batch, corrected. Training only; cluster and hardware are those of the projections."""
+        return cls(modelled, anchor, Transport.of(Move.of(anchor.current, modelled.batch), cluster, hardware))
+
+    def __len__(self) -> int:
+        return len(self.modelled)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What the step is made of."""
+        return corrected(self.modelled.breakdown, self.anchor, self.transport)
+
+    @cached_property
+    def step_time_s(self) -> Column:
+        """Seconds of a step, exactly the measured ones of the current plan."""
+        return np.where(self.transport.move.unchanged, self.anchor.measured.total_s, self.terms.breakdown.total_s)
+
+    @cached_property
+    def columns(self) -> ProjectionBatch:
+        """The projections with corrected step, breakdown and rates."""
+        longer = self.step_time_s / self.modelled.step_time_s
+        metrics = self.modelled.metrics
+        return replace(
+            self.modelled,
+            step_time_s=self.step_time_s,
+            breakdown=self.terms.breakdown,
+            metrics=Metrics(
+                tokens_per_s_per_chip=_over(metrics.tokens_per_s_per_chip, longer),
+                mfu_frac=_over(metrics.mfu_frac, longer),
+            ),
+        )
+
+    @property
+    def batch(self) -> PlanBatch:
+        """The plans."""
+        return self.modelled.batch
+
+    @property
+    def memory_bytes(self) -> Column:
+        """Peak bytes on the fullest device, as modelled."""
+        return self.modelled.memory_bytes
+
+    @property
+    def fits(self) -> NDArray[np.bool_]:
+        """Whether a plan leaves the reserve free, as modelled."""
+        return self.modelled.fits
+
+    def objective(self, name: str) -> Column:
+        """The named objective by the corrected step. Errors as `ProjectionBatch.objective`."""
+        return self.columns.objective(name)
+
+    def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
+        """Budgets of serving: none is missed in training."""
+        return self.columns.slo_misses(slo)
+
+    def factors(self) -> tuple[Column, Column]:
+        """(low, high) of every interval over the projected step."""
+        ends = np.stack(self.unanchored_factors())
+        narrowed = ends ** (1.0 - NARROWING * np.minimum(self.terms.carried_frac, MOST_CARRIED))
+        spread = self._spread()
+        unchanged = self.transport.move.unchanged
+        low = np.where(unchanged, 1.0 - spread, np.minimum(narrowed[0], 1.0 - spread))
+        high = np.where(unchanged, 1.0 + spread, np.maximum(narrowed[1], 1.0 + spread))
+        return np.maximum(low, 0.0), high
+
+    def unanchored_factors(self) -> tuple[Column, Column]:
+        """(low, high) of every interval over the step as modelled alone."""
+        rule, one = self.modelled.interval, np.ones(len(self))
+        return rule.low_factor * one, rule.high_factor * one
+
+    def _spread(self) -> float:
+        measured = self.anchor.measured
+        return UNKNOWN_SPREAD if measured.deviation_s is None else QUANTILE * measured.deviation_s / measured.total_s
+
+    def __getitem__(self, index: int) -> Projection:
+        step_s = float(self.step_time_s[index])
+        low, high = (float(end[index]) * step_s for end in self.factors())
+        modelled = self.columns[index]
+        interval = Interval(low=low, high=high, basis=self._basis(index))
+        lines = carried_lines(self.anchor, self.transport, index)
+        return modelled.model_copy(
+            update={
+                "source": "anchored",
+                "step_time_interval_s": interval,
+                "breakdown": self._breakdown(index, modelled.breakdown),
+                "assumptions": (*lines, *modelled.assumptions),
+            }
+        )
+
+    def _breakdown(self, index: int, found: TimeBreakdown) -> TimeBreakdown:
+        """Of the current plan, where its parts are known, the measured breakdown."""
+        measured = self.anchor.measured.breakdown
+        known = measured is not None and self.transport.move.unchanged[index]
+        return (measured if measured is not None and known else found).model_copy(update={"source": "anchored"})
+
+    def _basis(self, index: int) -> str:
+        steps = self.anchor.measured.steps
+        of = f"the measured step ({steps} step{'s' if steps > 1 else ''})"
+        if self.transport.move.unchanged[index]:
+            spread = "one step: 2 % is assumed" if self.anchor.measured.deviation_s is None else "as its steps scatter"
+            return f"{of}, {spread}"
+        carried = f"{100 * float(self.terms.carried_frac[index]):.0f} %"
+        rule = self.modelled.interval
+        return f"{of} corrects {carried} of the step, which narrows the unanchored interval: {rule.basis}"
+
+
+def _over(rate: Column | None, longer: Column) -> Column | None:
+    return None if rate is None else rate / longer

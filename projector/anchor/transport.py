@@ -1,0 +1,124 @@
+"""Transport: how much of a ratio that was measured under the current plan holds under another one, 0 to 1.
+
+A ratio r that holds to t corrects a term by r^t. With d(x) = |log2(x' / x)|, the doublings a degree moved:
+
+    whole step     W exp(-(T (d(tp) + d(cp) + d(ep)) + P d(pp) + R [recompute differs])),  0 where the dtype differs
+    gemm           exp(-(T d(tp) + B (d(micro_batch) + d(cp)))),         0 where the compute dtype differs
+    moe            exp(-(T (d(ep) + d(etp)) + B d(micro_batch))),        0 where the compute dtype differs
+    attention      exp(-(T (d(tp) + d(cp)) + B d(micro_batch)))
+    other kinds    1: their time follows bytes, whatever the shape
+    compute whole  as gemm, and exp(-R) where recompute differs: another mix of kinds
+    flow           exp(-G d(size of its group)) over the same tier of links, 0 over another
+    bubble         exp(-G (d(pp) + d(vp)))
+
+The current plan itself keeps every ratio in full. Each degree moves shapes or groups away from those measured; degrees
+whose kernels stay as they are move nothing.
+
+W, T, P, B, R were fitted to pairs of measured runs of one sweep, one of them taken as a trace of which only the length
+is known, every sweep weighing the same: 20,326 pairs in 168 sweeps of 17 (model, chip) groups (vTrain, InternEvo,
+BLOOM, torchtitan, Megatron-MoE). Leaving out a group moves W by 0.05, T by 0.15, P by 0.3. T of cp and ep, and all of
+single terms, is taken from there: no published sweep states the parts of a step. G is P.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from projector.anchor.ratios import ComputePart
+from projector.breakdown import Axis
+from projector.cost.routes import routes
+from projector.graph.groups import Degrees as Groups
+from projector.graph.groups import groups
+from projector.graph.operator import GroupName
+from projector.scaling.term import Column, Move
+from projector.scaling.traffic import Flow
+from projector.specs.cluster import ClusterSpec
+from projector.specs.hardware import HardwareProfile
+from projector.specs.plan_batch import PlanBatch
+
+WHOLE_STEP = 0.7
+TENSOR_A_DOUBLING = 0.8
+PIPELINE_A_DOUBLING = 0.5
+ROWS_A_DOUBLING = 0.1
+RECOMPUTE_CHANGED = 0.5
+GROUP_A_DOUBLING = PIPELINE_A_DOUBLING
+FLOW_GROUP: dict[Flow, GroupName] = {"tp": "tp", "cp": "cp", "data": "data", "pp": "pp", "ep": "ep"}
+FLOW_AXES: dict[Flow, tuple[Axis, ...]] = {
+    "tp": ("tp",), "cp": ("cp",), "data": ("dp", "fsdp"), "pp": ("pp",), "ep": ("ep",),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Transport:
+    """Columns of shape [n]. across: whether a flow leaves its domain, under each plan and under the current one."""
+
+    move: Move
+    across: dict[Flow, tuple[Column, bool]]
+
+    @classmethod
+    def of(cls, move: Move, cluster: ClusterSpec, hardware: HardwareProfile) -> "Transport":
+        """From the current plan to every plan of the move."""
+        after, before = (_across(plans, cluster, hardware) for plans in (move.after.plans, move.before.plans))
+        return cls(move, {flow: (after[flow], bool(before[flow][0])) for flow in FLOW_GROUP})
+
+    def whole(self) -> Column:
+        """Of the step as one number."""
+        degrees = self._moved("tp") + self._moved("cp") + self._moved("ep")
+        falls = TENSOR_A_DOUBLING * degrees + PIPELINE_A_DOUBLING * self._moved("pp") + self._recompute()
+        return self._kept(WHOLE_STEP * np.exp(-falls) * self._same_dtype())
+
+    def compute(self, part: ComputePart) -> Column:
+        """Of a part of compute."""
+        rows = ROWS_A_DOUBLING * self._moved("micro_batch")
+        tensor = TENSOR_A_DOUBLING * self._moved("tp")
+        context_rows = ROWS_A_DOUBLING * self._moved("cp")
+        if part == "other":
+            return np.ones(len(self.move.after.plans))
+        if part == "attention":
+            return self._kept(np.exp(-(tensor + TENSOR_A_DOUBLING * self._moved("cp") + rows)))
+        if part == "moe":
+            experts = TENSOR_A_DOUBLING * (self._moved("ep") + self._moved("etp"))
+            return self._kept(np.exp(-(experts + rows)) * self._same_dtype())
+        mixed = self._recompute() if part == "compute" else 0.0
+        return self._kept(np.exp(-(tensor + rows + context_rows + mixed)) * self._same_dtype())
+
+    def flow(self, flow: Flow) -> Column:
+        """Of a flow of communication."""
+        sizes = {
+            "tp": self._moved("tp"),
+            "cp": self._moved("cp"),
+            "data": np.abs(np.log2(self.move.after.replicas / self.move.before.replicas)),
+            "pp": self._moved("pp"),
+            "ep": self._moved("ep"),
+        }
+        after, before = self.across[flow]
+        return self._kept(np.exp(-GROUP_A_DOUBLING * sizes[flow]) * (after == before))
+
+    def bubble(self) -> Column:
+        """Of the pipeline bubble."""
+        return self._kept(np.exp(-GROUP_A_DOUBLING * (self._moved("pp") + self._moved("vp"))))
+
+    def only_current(self) -> Column:
+        """Of what holds for no other plan."""
+        return self.move.unchanged.astype(np.float64)
+
+    def _kept(self, held: Column) -> Column:
+        return np.where(self.move.unchanged, 1.0, held)
+
+    def _moved(self, field: str) -> Column:
+        after = self.move.after.plans.columns[field].astype(np.float64)
+        return np.abs(np.log2(after / float(getattr(self.move.current, field))))
+
+    def _recompute(self) -> Column:
+        fields = ("recompute", "recompute_modules", "recompute_layers")
+        differs: Column = np.any([self.move.changed(field) for field in fields], axis=0).astype(np.float64)
+        return RECOMPUTE_CHANGED * differs
+
+    def _same_dtype(self) -> Column:
+        return (~self.move.changed("compute_dtype")).astype(np.float64)
+
+
+def _across(plans: PlanBatch, cluster: ClusterSpec, hardware: HardwareProfile) -> dict[Flow, Column]:
+    """1 where the ranks of a flow lie in more than one domain, else 0."""
+    found = routes(groups(Groups.of(plans)), cluster, hardware)
+    return {flow: (found[name].outer > 1).astype(np.float64) for flow, name in FLOW_GROUP.items()}
