@@ -14,8 +14,8 @@ def pareto_rows(losses: NDArray[np.float64]) -> NDArray[np.intp]:
     if losses.shape[1] == 2:
         second = losses[rest, 1]
         before = np.concatenate(([np.inf], np.minimum.accumulate(second)[:-1]))
-        rest = rest[second < before]
-        return rest
+        kept: NDArray[np.intp] = rest[second < before]
+        return kept
     members = []
     while rest.size:
         members.append(rest[0])
