@@ -75,7 +75,9 @@ def _all_to_all_s(payload: Column, route: Route, copies: float) -> Column:
     direct_s = np.maximum(inner_s, outer_s)
     if copies <= 1:
         return direct_s + latency_s
-    forwarded_s = payload * (route.inner - 1) / route.inner / route.spread_bytes_per_s
+    ranks = route.inner * route.outer
+    reached = route.size * (1 - (1 - 1 / route.size) ** copies) / copies
+    forwarded_s = payload * reached * (route.inner - 1) / route.inner / route.spread_bytes_per_s
     met = route.outer * (1 - (1 - 1 / route.outer) ** copies)
     return np.minimum(direct_s, np.maximum(forwarded_s, outer_s * met / copies)) + latency_s
 

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
+from projector.graph.groups import Degrees
 from projector.graph.operator import Collective, CollectiveKind, Operator, Pass
 from projector.graph.scope import Scope
 
@@ -11,11 +14,13 @@ from projector.graph.scope import Scope
 # operators read input and gradient and write a gradient: 3 passes against 2.
 ATTENTION_BACKWARD = {"fused": 2.5, "unfused": 2.0}
 POINTWISE_BACKWARD = 1.5
+# A gradient of sharded weights is written once, in 16 bit, and reduced at once.
+SHARDED_GRADIENT_BYTES = 2.0
 TURNED: dict[CollectiveKind, CollectiveKind] = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
 WHOLE_LAYER_PLACES = frozenset({"layer", "dense_layer", "moe_layer", "full_attention_layer", "sliding_attention_layer"})
 
 
-def backward(operators: Iterable[Operator], scope: Scope) -> Iterator[Operator]:
+def backward(operators: Iterable[Operator], scope: Scope, degrees: Degrees) -> Iterator[Operator]:
     """The backward pass of each forward operator. A GEMM becomes two (input and weight gradient) of the same size."""
     for operator in operators:
         if operator.back is not None:
@@ -23,7 +28,8 @@ def backward(operators: Iterable[Operator], scope: Scope) -> Iterator[Operator]:
         elif operator.collective is not None:
             yield from _backward_collective(operator, operator.collective)
         elif operator.math == "linear" or operator.kind == "gemm":
-            yield replace(in_pass(operator, "backward"), count=2 * operator.count)
+            yield _named(in_pass(operator, "backward"), "input_gradient")
+            yield _weight_gradient(operator, scope, degrees)
         elif operator.kind == "attention":
             factor = ATTENTION_BACKWARD[scope.software.attention]
             yield replace(
@@ -46,6 +52,24 @@ def in_pass(operator: Operator, run: Pass) -> Operator:
         kept_bytes=None,
         back=None,
     )
+
+
+def _named(operator: Operator, name: str) -> Operator:
+    return replace(operator, name=f"{operator.name}_{name}")
+
+
+def _weight_gradient(operator: Operator, scope: Scope, degrees: Degrees) -> Operator:
+    """The product that adds to the gradient of the weights: in place of reading weights it reads and writes their sum.
+
+    Sums stand in the dtype the software keeps gradients in, and every micro-batch adds to them, which one wide product
+    hides behind its arithmetic and many narrow experts do not. Sharded weights are summed where they are reduced.
+    """
+    twin = _named(in_pass(operator, "backward"), "weight_gradient")
+    if operator.parameters is None:
+        return twin
+    shards = degrees.expert_shard if operator.expert else degrees.shard
+    bytes_each = np.where(shards > 1, SHARDED_GRADIENT_BYTES, 2.0 * scope.software.gradient_bytes)
+    return replace(twin, moved_bytes=operator.moved_bytes + operator.parameters * (bytes_each - scope.weight_bytes))
 
 
 def _backward_collective(operator: Operator, collective: Collective) -> Iterator[Operator]:

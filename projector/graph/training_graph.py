@@ -68,7 +68,7 @@ def training_graph(
     operators = (
         *ahead,
         *recompute(ahead, scope, mode, by_module),
-        *backward(ahead, scope),
+        *backward(ahead, scope, degrees),
         *offloaded_inputs(scope, mode),
         *context_parallel(scope, degrees.cp),
         *data_parallel(ahead, scope, degrees),
