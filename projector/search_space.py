@@ -197,7 +197,8 @@ def _plan_from_scratch(workload: WorkloadSpec, hardware: HardwareProfile | None)
     """Fields that are not searched, where no current plan says them."""
     precision = workload.precision
     if workload.phase == "training":
-        return ParallelismPlan(phase="training", compute_dtype=precision)
+        # with tensor parallelism always: without it a rank keeps more and moves as much
+        return ParallelismPlan(phase="training", compute_dtype=precision, sp=True)
     # fp4 weights are served with wider activations unless a plan says otherwise
     wanted = "fp8" if precision == "fp4" else precision
     computed = wanted if hardware is None or wanted in hardware.peak_flop_per_s else "bf16"

@@ -8,13 +8,14 @@ entries say what exists and overlaps; figures of their kernels are `projector.sp
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.evaluation.rows import DEGREES, MeasuredRow
+from projector.specs.constraints import Constraints
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import (
     CURRENT,
@@ -24,6 +25,7 @@ from projector.specs.software import (
     MEGATRON_2022,
     MEGATRON_DEEPSPEED,
     MEGATRON_RECIPES,
+    NEWEST_RECIPES,
     PYTORCH_COMPILED,
     TORCHTITAN,
     TORCHTITAN_2024,
@@ -77,6 +79,17 @@ class Framework:
     recomputes_layers: bool = False
     memory_counter: MemoryCounter = "allocated"
     software: Software = CURRENT
+
+    def limits(self) -> Constraints:
+        """What the stack fixes, so that a search does not spend itself on what it lacks."""
+        fixed: dict[str, int | bool | str] = {degree: 1 for degree in EVERY - self.degrees}
+        if not self.virtual_stages:
+            fixed["vp"] = 1
+        if not self.sequence_parallel:
+            fixed["sp"] = False
+        if self.overlaps_tp is False:
+            fixed["overlap_tp"] = False
+        return Constraints(fixed=fixed)
 
     def allows(self, plans: PlanBatch) -> NDArray[np.bool_]:
         """Which plans of the batch the stack can run, shape [n]."""
@@ -232,7 +245,18 @@ def software_of(framework: Framework, row: MeasuredRow) -> Software:
     return software.model_copy(update=changed)
 
 
-def frameworks_of(names: Sequence[str]) -> tuple[Framework, ...]:
-    """The distinct frameworks of a workload; empty where one of them is unknown, for then nothing is excluded."""
+def frameworks_of(names: Sequence[str], precision: str | None = None) -> tuple[Framework, ...]:
+    """The distinct frameworks of a workload in their newest release, as nobody says which one will run a plan; empty
+    where one of them is unknown, for then nothing is excluded.
+
+    precision: as printed, e.g. "mxfp8".
+    """
     found = tuple(dict.fromkeys(framework_of(name) for name in names))
-    return () if not found or UNKNOWN in found else found
+    return () if not found or UNKNOWN in found else tuple(_newest(one, precision) for one in found)
+
+
+def _newest(framework: Framework, precision: str | None) -> Framework:
+    if framework.software != MEGATRON_RECIPES:
+        return framework
+    recipes = megatron_recipes(NEWEST_RECIPES, block_scaled=(precision or "").lower() in BLOCK_SCALED)
+    return replace(framework, software=recipes)

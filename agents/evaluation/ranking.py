@@ -20,7 +20,6 @@ from projector.project import project_many
 from projector.search_space import explore
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
-from projector.specs.constraints import Constraints
 from projector.specs.hardware import HardwareProfile
 from projector.specs.objective import DEFAULT_OBJECTIVE
 from projector.specs.plan import ParallelismPlan
@@ -77,12 +76,9 @@ def rank_layouts(problem: Problem, frameworks: Sequence[Framework]) -> Ranking:
     """
     given = (problem.workload, problem.architecture, problem.cluster, problem.hardware)
     try:
-        space = explore(*given, Constraints(), None).plans
-        batches = [framework.runs(space.take(framework.allows(space))) for framework in frameworks or (UNKNOWN,)]
+        batches = [(framework, _space(given, framework)) for framework in frameworks or (UNKNOWN,)]
         projected = [
-            project_many(batch, *given, software=framework.software)
-            for framework, batch in zip(frameworks or (UNKNOWN,), batches, strict=True)
-            if len(batch)
+            project_many(batch, *given, software=framework.software) for framework, batch in batches if len(batch)
         ]
     except ShardwiseError as error:
         raise Refused(str(error)) from error
@@ -94,6 +90,13 @@ def rank_layouts(problem: Problem, frameworks: Sequence[Framework]) -> Ranking:
         np.concatenate([one.step_time_s for one in projected]),
         np.concatenate([one.fits for one in projected]),
     )
+
+
+def _space(
+    given: tuple[WorkloadSpec, ModelArchitecture, ClusterSpec, HardwareProfile], framework: Framework
+) -> PlanBatch:
+    plans = explore(*given, framework.limits(), None).plans
+    return framework.runs(plans.take(framework.allows(plans)))
 
 
 def is_legal(plan: ParallelismPlan, problem: Problem) -> bool:
