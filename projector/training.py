@@ -140,6 +140,7 @@ def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile, a
         tp_gradients=software.async_tp_gradients and adapter is None,
         expert=software.expert_overlap,
         contention_frac=CONTENTION_FRAC[hardware.kind],
+        tp_contention_frac=0.0 if hardware.kind == "gpu" else CONTENTION_FRAC[hardware.kind],
     )
 
 
