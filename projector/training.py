@@ -18,6 +18,7 @@ from projector.cost.energy import ChipPower
 from projector.cost.ledger import Ledger, StageTimes
 from projector.cost.overlap import (
     CONTENTION_FRAC,
+    TP_CONTENTION_FRAC,
     AxisTimes,
     MicroBatchCommunication,
     Switches,
@@ -140,7 +141,7 @@ def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile, a
         tp_gradients=software.async_tp_gradients and adapter is None,
         expert=software.expert_overlap,
         contention_frac=CONTENTION_FRAC[hardware.kind],
-        tp_contention_frac=0.0 if hardware.kind == "gpu" else CONTENTION_FRAC[hardware.kind],
+        tp_contention_frac=TP_CONTENTION_FRAC[hardware.kind],
     )
 
 

@@ -82,7 +82,7 @@ class Framework:
 
     def limits(self) -> Constraints:
         """What the stack fixes, so that a search does not spend itself on what it lacks."""
-        fixed: dict[str, int | bool | str] = {degree: 1 for degree in EVERY - self.degrees}
+        fixed: dict[str, int | bool | str] = dict.fromkeys(EVERY - self.degrees, 1)
         if not self.virtual_stages:
             fixed["vp"] = 1
         if not self.sequence_parallel:

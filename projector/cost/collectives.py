@@ -18,8 +18,9 @@ def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route])
         all-reduce                   twice that; latency also as a tree, 2 (log2 i alpha_i + log2 o alpha_o);
                                      inside one switched domain also in one step, (i-1) B / b_i + alpha_i
         all-to-all                   max(B (i-1)/g / b_spread, B (1 - 1/o) / b_o) + alpha_i + log2 o alpha_o
-                                     with k copies of a token in B, one a domain and forwarded there where that is
-                                     faster: max(B (i-1)/i / b_spread, d/k B (1 - 1/o) / b_o), d = o (1 - (1 - 1/o)^k)
+                                     with k copies of a token in B, where that is faster one a domain and, forwarded
+                                     there, one a rank: max(r/k B (i-1)/i / b_spread, d/k B (1 - 1/o) / b_o), with
+                                     the n that k copies meet, n (1 - (1 - 1/n)^k): r of g ranks, d of o domains
         send                         B / b + alpha on the slowest tier the group crosses
 
     The two tiers of a ring work at once on different chunks, hence the maximum. Source: Thakur et al. 2005 for the
@@ -75,7 +76,6 @@ def _all_to_all_s(payload: Column, route: Route, copies: float) -> Column:
     direct_s = np.maximum(inner_s, outer_s)
     if copies <= 1:
         return direct_s + latency_s
-    ranks = route.inner * route.outer
     reached = route.size * (1 - (1 - 1 / route.size) ** copies) / copies
     forwarded_s = payload * reached * (route.inner - 1) / route.inner / route.spread_bytes_per_s
     met = route.outer * (1 - (1 - 1 / route.outer) ** copies)

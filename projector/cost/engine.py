@@ -7,7 +7,7 @@ import numpy as np
 from projector.breakdown import Axis, OperatorKind
 from projector.cost.device import Device
 from projector.cost.ledger import Ledger
-from projector.cost.overlap import CONTENTION_FRAC, AxisTimes, Switches, micro_batch_communication
+from projector.cost.overlap import CONTENTION_FRAC, TP_CONTENTION_FRAC, AxisTimes, Switches, micro_batch_communication
 from projector.cost.roofline import Rates
 from projector.cost.routes import Route, routes
 from projector.cost.stages import Stages, stages
@@ -91,6 +91,7 @@ class Engine:
             tp_gradients=False,
             expert=SERVING.expert_overlap,
             contention_frac=CONTENTION_FRAC[self.kind],
+            tp_contention_frac=TP_CONTENTION_FRAC[self.kind],
         )
         slot = Slot(
             compute_s={kind: times.compute("forward", kind=kind) for kind in times.kinds()},

@@ -39,6 +39,7 @@ HIDING_FRAC = 0.7
 # links have engines of their own, which still share the memory. One figure a kind, chosen on published training runs
 # (GPU: 0, 0.3 and 0.5 were compared; TPU: 0, 0.05, 0.1, 0.2 and 0.3, on 66 rows).
 CONTENTION_FRAC: dict[ChipKind, float] = {"gpu": 0.5, "tpu": 0.1, "trainium": 0.1}
+TP_CONTENTION_FRAC: dict[ChipKind, float] = CONTENTION_FRAC | {"gpu": 0.0}
 TP_CHUNKS = 8.0
 
 
