@@ -16,6 +16,8 @@ from projector.hf.checkpoint import checkpoint_dtype
 from projector.hf.experts import experts
 from projector.hf.families import FAMILIES, REFUSED, Family
 from projector.hf.fields import Config, count, missing, optional_count, switch, with_common_names
+from projector.hf.layers import Layers
+from projector.hf.sorted_layers import READERS
 from projector.specs.architecture import ModelArchitecture
 
 READ = frozenset(
@@ -76,10 +78,13 @@ def from_hf_config(config: Config, *, name: str, source: str) -> ModelArchitectu
     family = _family(config, model_type)
     _refuse_what_is_not_read(config, model_type, family)
     config = with_common_names(config, family)
+    found = _layers(config, model_type, name)
+    config = {**config, **found.common}
     heads, layers = count(config, "num_attention_heads"), count(config, "num_hidden_layers")
     hidden = count(config, "hidden_size")
     width = _mlp_width(config, family, model_type, hidden)
-    windows = attention.windows(config, family, model_type, layers)
+    windows = attention.windows(config, family, model_type, layers) if not found.sorts else attention.Windows()
+    moe = family.moe if found.experts is None else found.experts
     fields = {
         "name": name,
         "layers": layers,
@@ -103,7 +108,11 @@ def from_hf_config(config: Config, *, name: str, source: str) -> ModelArchitectu
         "checkpoint_dtype": checkpoint_dtype(config),
         "source": source,
         **attention.latents(config, family),
-        **(experts(config, width, layers) if family.moe else {}),
+        **(experts(config, width, layers) if moe else {}),
+        "sorts": found.sorts,
+        "recurrence": found.recurrence,
+        "class_defaults": found.class_defaults,
+        **found.fields,
     }
     try:
         return ModelArchitecture.model_validate(fields)
@@ -123,10 +132,21 @@ def _family(config: Config, model_type: str) -> Family:
     return FAMILIES[model_type]
 
 
+def _layers(config: Config, model_type: str, name: str) -> Layers:
+    """Sorts of layers and what else the family's own reader finds; nothing for families without one."""
+    if model_type not in READERS:
+        return Layers()
+    try:
+        return READERS[model_type].read(config)
+    except ValidationError as error:
+        raise InvalidDescription(f"config of {name!r}: {error.errors()[0]['msg']}") from error
+
+
 def _refuse_what_is_not_read(config: Config, model_type: str, family: Family) -> None:
     known = READ | HARMLESS | family.ignored | set(family.keys.values()) | READ_OF_ONE.get(model_type, frozenset())
     known |= READ_OF_EXPERTS if family.moe else frozenset()
     known |= READ_OF_LATENTS if family.latent else frozenset()
+    known |= READERS[model_type].keys if model_type in READERS else frozenset()
     known |= {"num_nextn_predict_layers"} if family.mtp else frozenset()
     foreign = [
         key

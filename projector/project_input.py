@@ -108,6 +108,9 @@ def assumptions(
                 f"sequences of {tokens} tokens pass the {model.max_positions} positions {model.name} was made for"
             )
         )
+    if model.class_defaults:
+        left = ", ".join(model.class_defaults)
+        found.append(Assumption(f"not stated of {model.name}, as its class in transformers has it: {left}"))
     if model.is_moe:
         found.append(Assumption("the router spreads tokens evenly over experts and drops none"))
     if model.mtp_layers:

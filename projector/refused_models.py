@@ -25,11 +25,6 @@ ON_THE_HUB = {
     "moonshotai/Kimi-K3": "kimi_linear",
     "nvidia/Gemma-4-31B-IT-NVFP4": "gemma4_text",
     "nvidia/Llama-3_3-Nemotron-Super-49B-v1": "nemotron-nas",
-    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron_h",
-    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8": "nemotron_h",
-    "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16": "nemotron_h",
-    "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4": "nemotron_h",
-    "nvidia/Nemotron-H-56B-Base-8K": "nemotron_h",
     "stepfun-ai/Step-3.7-Flash": "step3p7",
     "zai-org/GLM-5": "glm_moe_dsa",
     "zai-org/GLM-5.1": "glm_moe_dsa",
@@ -40,11 +35,6 @@ NAMES = {
     "Qwen/Qwen3-VL-235B-A22B-Instruct": "qwen3-vl-235b-a22b",
     "nvidia/Gemma-4-31B-IT-NVFP4": "gemma-4-31b",
     "nvidia/Llama-3_3-Nemotron-Super-49B-v1": "nemotron-super-49b-v1",
-    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": "nemotron-3-nano-30b-a3b",
-    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8": "nemotron-3-super-120b-a12b",
-    "nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16": "nemotron-3-ultra-550b-a55b",
-    "nvidia/NVIDIA-Nemotron-3.5-Lightning-30B-A3B-NVFP4": "nemotron-3.5-lightning-30b-a3b",
-    "nvidia/Nemotron-H-56B-Base-8K": "nemotron-h-56b",
 }
 # MaxText's own configurations, named as there.
 IN_MAXTEXT = {

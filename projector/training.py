@@ -37,6 +37,7 @@ from projector.graph.columns import Column, lookup
 from projector.graph.groups import groups
 from projector.graph.operator import Pass
 from projector.graph.training_graph import TrainingGraph, training_graph
+from projector.model_flop import model_flop_per_token
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.fine_tuning import Adapter
@@ -44,6 +45,7 @@ from projector.specs.hardware import ChipKind, HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import CURRENT, XLA, Software
+from projector.specs.software_of_model import software_of_model
 
 # Chips whose programs a compiler writes whole, whichever framework describes them.
 COMPILED: tuple[ChipKind, ...] = ("tpu", "trainium")
@@ -82,6 +84,7 @@ def project_training(
     copies + idle == step, the bubble being a part of idle.
     """
     software = XLA if software == CURRENT and hardware.kind in COMPILED else software
+    software = software_of_model(software, model)
     graph = training_graph(batch, model, seq_len, math_dtype, software, adapter)
     device = Device.of(hardware)
     rates = Rates.of(device, math_dtype, software)
@@ -111,24 +114,6 @@ def project_training(
         power=ChipPower.of(hardware),
         assumptions=assumptions,
     )
-
-
-def model_flop_per_token(model: ModelArchitecture, seq_len: int, *, trained_frac: float = 1.0) -> float:
-    """Model FLOP a trained token, forward and backward, without recompute.
-
-        (4 + 2 trained) N + 6 heads (head_dim + value_dim) sum over layers of min(window, seq_len)
-
-    trained: share of the weights that have a gradient, 1 or with adapters 0 (theirs, below a hundredth, are left out).
-    N: weights a token is multiplied with: active parameters without look-up tables and norms. Attention is counted
-    whole, not halved for the causal mask: the convention of PaLM (arXiv:2204.02311, appendix B; 12 heads head_dim
-    where keys and values are alike) and of most published MFU figures. Softmax, norms and other element-wise work are
-    not counted.
-    """
-    tables = model.position_parameters + (0 if model.tied_embeddings else model.embedding_parameters)
-    multiplied = model.active_parameters - model.norm_parameters - tables
-    window = min(model.sliding_window or seq_len, seq_len)
-    context = (model.layers - model.sliding_layers) * seq_len + model.sliding_layers * window
-    return (4.0 + 2.0 * trained_frac) * multiplied + 6.0 * model.heads * (model.head_dim + model.value_dim) * context
 
 
 def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile, adapter: Adapter | None) -> Switches:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rows import MeasuredRow
+from projector.model_flop import attention_flop_per_token, model_flop_per_token
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
-from projector.training import model_flop_per_token
 
 # FLOP a trained token, of (model, tokens a sequence, recompute mode as printed)
 Convention = Callable[[ModelArchitecture, int, str | None], float]
@@ -76,9 +76,7 @@ def _whole_attention(model: ModelArchitecture, seq_len: int, _: str | None) -> f
 
 def _causal_attention(model: ModelArchitecture, seq_len: int, _: str | None) -> float:
     """Attention counted over the causal half, no recompute."""
-    window = min(model.sliding_window or seq_len, seq_len)
-    context = (model.layers - model.sliding_layers) * seq_len + model.sliding_layers * window
-    return model_flop_per_token(model, seq_len) - 3.0 * model.heads * (model.head_dim + model.value_dim) * context
+    return model_flop_per_token(model, seq_len) - attention_flop_per_token(model, seq_len) / 2
 
 
 def _with_recompute(model: ModelArchitecture, seq_len: int, recompute: str | None) -> float:

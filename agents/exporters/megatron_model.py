@@ -39,6 +39,13 @@ def _shape(account: Account, model: ModelArchitecture) -> None:
         account.add("--position-embedding-type", POSITIONS[model.positions])
     else:
         account.note(f"Megatron-LM has no {model.positions} position embedding.")
+    if model.sorts:
+        account.note(
+            "Layers of this model differ and their order is not in the catalogue: these are the arguments of a GPT "
+            "model. Write the pattern of layers, and the sizes of state-space or linear-attention mixers, yourself."
+        )
+    if model.expert_latent_size:
+        account.note(f"Its routed experts work on a latent of {model.expert_latent_size} features: say so yourself.")
     if model.parallel_block or model.post_norms:
         account.note("Norms or blocks of this model stand in other places than in Megatron-LM's GPT layer.")
     account.note(

@@ -23,12 +23,24 @@ class SizeCheck(NamedTuple):
     hard: bool
 
 
+def _sort_of(shapes: ModelShapes, tp: int, model: ModelArchitecture) -> ModelArchitecture:
+    """The sort of layers whose attention the shapes may be of, where layers differ; the first that attends if none."""
+    attending = [one for one in model.by_sort() if one.attention_layers] or [model]
+
+    def differences(one: ModelArchitecture) -> int:
+        heads = None if shapes.heads_per_rank is None else shapes.heads_per_rank * tp
+        return sum(seen not in (None, size) for seen, size in ((heads, one.heads), (shapes.head_dim, one.head_dim)))
+
+    return min(attending, key=differences)
+
+
 def size_checks(shapes: ModelShapes, tp: int, stages: int, model: ModelArchitecture) -> tuple[SizeCheck, ...]:
     """Every size, hard ones first. Layers may be counted in several passes, and with stages a rank holds a part of
     them; the vocabulary may be padded; of key-value heads each rank has at least one; gate and up projection of an MLP
     may be one product.
     """
-    kv_heads = max(model.kv_heads // tp, 1)
+    like = _sort_of(shapes, tp, model)
+    kv_heads = max(like.kv_heads // tp, 1)
     rows = -(-model.vocab_size // tp)
     widths = sorted({model.intermediate_size, model.moe_intermediate_size} - {0})
     shard = shapes.intermediate_shard
@@ -47,11 +59,11 @@ def size_checks(shapes: ModelShapes, tp: int, stages: int, model: ModelArchitect
         SizeCheck(
             "heads_per_rank",
             f"{shapes.heads_per_rank} heads a rank",
-            f"{model.heads // tp or 1}",
-            None if shapes.heads_per_rank is None else shapes.heads_per_rank * tp == model.heads,
+            f"{like.heads // tp or 1}",
+            None if shapes.heads_per_rank is None else shapes.heads_per_rank * tp == like.heads,
             True,
         ),
-        _exactly("head_dim", f"head size {shapes.head_dim}", shapes.head_dim, model.head_dim),
+        _exactly("head_dim", f"head size {shapes.head_dim}", shapes.head_dim, like.head_dim),
         _exactly("experts", f"{shapes.experts} experts", shapes.experts, model.experts),
         _exactly(
             "experts_per_token",

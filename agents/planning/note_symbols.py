@@ -13,6 +13,7 @@ from typing import Final
 
 from agents.planning.job import Job
 from knowledge_base.rule import NoteRule, Symbol
+from projector.specs.architecture import ModelArchitecture
 from projector.specs.plan import ParallelismPlan
 from projector.units import GIGA, TERA
 
@@ -71,7 +72,9 @@ def _parameters(plan: ParallelismPlan, job: Job) -> float | None:
 def _layer_parameters(plan: ParallelismPlan, job: Job) -> float | None:
     del plan
     model = job.architecture
-    return None if model is None or model.is_moe else float(model.attention_parameters + model.dense_mlp_parameters)
+    if model is None or model.is_moe or model.sorts:
+        return None
+    return float(model.attention_parameters + model.dense_mlp_parameters)
 
 
 def _hidden_size(plan: ParallelismPlan, job: Job) -> float | None:
@@ -84,24 +87,32 @@ def _layers(plan: ParallelismPlan, job: Job) -> float | None:
     return float(job.architecture.layers) if job.architecture else None
 
 
+def _with_equal_layers(job: Job) -> ModelArchitecture | None:
+    """The model where every layer has the same attention: the notes' formulas multiply one layer's by all."""
+    model = job.architecture
+    return None if model is None or model.sorts else model
+
+
 def _query_width(plan: ParallelismPlan, job: Job) -> float | None:
     del plan
-    return float(job.architecture.heads * job.architecture.head_dim) if job.architecture else None
+    model = _with_equal_layers(job)
+    return None if model is None else float(model.heads * model.head_dim)
 
 
 def _kv_width(plan: ParallelismPlan, job: Job) -> float | None:
     del plan
-    model = job.architecture
+    model = _with_equal_layers(job)
     return None if model is None or model.is_mla else float(model.kv_heads * model.head_dim)
 
 
 def _head_dim(plan: ParallelismPlan, job: Job) -> float | None:
     del plan
-    return None if job.architecture is None or job.architecture.is_mla else float(job.architecture.head_dim)
+    model = _with_equal_layers(job)
+    return None if model is None or model.is_mla else float(model.head_dim)
 
 
 def _kv_heads_here(plan: ParallelismPlan, job: Job) -> float | None:
-    model = job.architecture
+    model = _with_equal_layers(job)
     return None if model is None or model.is_mla else max(1.0, model.kv_heads / plan.tp)
 
 

@@ -12,7 +12,7 @@ from projector.cost.roofline import Rates, operator_time_s
 from projector.cost.routes import Route
 from projector.cost.stages import Stage
 from projector.graph.columns import Column
-from projector.graph.operator import PLACES, CollectiveKind, GroupName, Operator, Pass, Place
+from projector.graph.operator import CollectiveKind, GroupName, Operator, Pass, Place
 
 # Ranks whose hosts launch piece by piece drift apart, and a collective waits for the last: so many gaps between
 # kernels. vTrain's single-node runs show 7 to 13 gaps a collective (time a layer over micro-batch size, at tp 1, 2, 4
@@ -144,10 +144,11 @@ def _weighted(
 
     again: share of the layers whose recompute pass runs.
     """
+    assert set(table) <= set(stage.places), "an operator at a place no stage has"
     summed: dict[K, Column] = {}
-    for place in PLACES:
+    for place, times in stage.places.items():
         for key, value in table.get(place, {}).items():
-            summed[key] = summed.get(key, zero) + stage.places[place] * value
+            summed[key] = summed.get(key, zero) + times * value
     if again is not None:
         summed = {key: value * again if _pass_of(key) == "recompute" else value for key, value in summed.items()}
     return {key: summed[key] for key in sorted(summed, key=str)}

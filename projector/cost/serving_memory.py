@@ -8,7 +8,7 @@ import numpy as np
 from projector.cost.memory import MemoryColumns, reserve_bytes
 from projector.cost.stages import Stage
 from projector.graph.columns import Column
-from projector.graph.operator import Operator
+from projector.graph.operator import Operator, sort_place
 from projector.graph.scope import Scope, kv_bytes_per_token
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
@@ -77,10 +77,28 @@ def serving_weights_bytes(operators: Iterable[Operator], stage: Stage, weight_by
 def kv_bytes_per_request(
     model: ModelArchitecture, tp: Column, kv_cache_dtype: AnyColumn, stage: Stage, tokens: float
 ) -> Column:
-    """KV bytes a request of `tokens` tokens holds on one device: all in full layers, a window in sliding ones."""
+    """KV bytes a request of `tokens` tokens holds on one device: all in full layers, a window in sliding ones.
+
+    A recurrent layer holds a state instead, whatever the length of the request.
+    """
+    if model.sorts:
+        held = (
+            stage.places[sort_place(number)] * _bytes_of_sort(one, tp, kv_cache_dtype, tokens)
+            for number, one in enumerate(model.by_sort())
+        )
+        return sum(held, start=np.zeros_like(tp))
     window = min(model.sliding_window or tokens, tokens)
     cached = stage.places["full_attention_layer"] * tokens + stage.places["sliding_attention_layer"] * window
     return cached * kv_bytes_per_token(model, tp, kv_cache_dtype)
+
+
+def _bytes_of_sort(model: ModelArchitecture, tp: Column, kv_cache_dtype: AnyColumn, tokens: float) -> Column:
+    held = np.zeros_like(tp)
+    if model.attention_layers:
+        held = held + min(model.sliding_window or tokens, tokens) * kv_bytes_per_token(model, tp, kv_cache_dtype)
+    if model.recurrence is not None:
+        held = held + model.recurrence.state_bytes / tp
+    return held
 
 
 def serving_needs(
@@ -101,7 +119,7 @@ def serving_needs(
     widest = max(model.intermediate_size, model.moe_intermediate_size * model.experts_per_token)
     hidden = scope.tokens * model.hidden_size * scope.act_bytes
     inner = scope.tokens * 2 * widest / scope.tp * scope.act_bytes
-    copies = scope.tokens * model.experts_per_token / scope.tp * model.hidden_size * scope.act_bytes
+    copies = scope.tokens * model.experts_per_token / scope.tp * model.expert_features * scope.act_bytes
     logits = scope.head_tokens * model.vocab_size * (scope.act_bytes + 4.0)
     graphs = np.where(batch.cuda_graphs & (hardware.kind == "gpu"), CUDA_GRAPH_BYTES, 0.0)
     return ServingNeeds(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projector.graph.columns import Column, Switch
-from projector.graph.operator import Place
+from projector.graph.operator import Place, sort_place
 from projector.specs.architecture import ModelArchitecture
 
 
@@ -100,18 +100,20 @@ def in_flight(pp: Column, virtual_stages: Column, micro_batches: Column, *, rank
 def _stage(
     model: ModelArchitecture, layers: Column, embedding: Column, head: Column, sends: Column, held: Column
 ) -> Stage:
+    return Stage({"layer": layers, **_sorts(model, layers), "embedding": embedding, "head": head, "stage": sends}, held)
+
+
+def _sorts(model: ModelArchitecture, layers: Column) -> dict[Place, Column]:
+    """Layers of each sort among `layers` layers; sorts a model lists count as evenly mixed."""
+    if model.sorts:
+        return {sort_place(number): layers * (sort.layers / model.layers) for number, sort in enumerate(model.sorts)}
     # experts in one of so many layers spread evenly; behind leading dense layers a stage may hold experts only
     spread = model.moe_layers / model.layers if model.moe_every_layers > 1 else 1.0
     moe = np.minimum(layers * spread, float(model.moe_layers))
     sliding = layers * (model.sliding_layers / model.layers)
-    places: dict[Place, Column] = {
-        "layer": layers,
-        "moe_layer": moe,
+    return {
         "dense_layer": layers - moe,
-        "sliding_attention_layer": sliding,
+        "moe_layer": moe,
         "full_attention_layer": layers - sliding,
-        "embedding": embedding,
-        "head": head,
-        "stage": sends,
+        "sliding_attention_layer": sliding,
     }
-    return Stage(places, held)

@@ -8,9 +8,8 @@ import numpy as np
 from projector.cost.memory import MemoryColumns, device_bytes, reserve_bytes, stage_parameters
 from projector.cost.stages import Stage, Stages
 from projector.graph.adapters import widest_product_bytes
-from projector.graph.backward import WHOLE_LAYER_PLACES
 from projector.graph.columns import Column, Switch
-from projector.graph.operator import Operator
+from projector.graph.operator import Operator, in_layers
 from projector.graph.recompute_modules import freed_bytes
 from projector.graph.recomputed import keeps_every_other_product
 from projector.graph.sync import stages_stay_gathered
@@ -136,7 +135,7 @@ def activation_bytes(graph: TrainingGraph, stage: Stage) -> Column:
 def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Column, Column]:
     """(kept by all micro-batches in flight, logits and loss, the set of one layer or module being recomputed)."""
     scope, mode = graph.scope, graph.recompute_mode
-    layers = [operator for operator in graph.forward if operator.place in WHOLE_LAYER_PLACES]
+    layers = [operator for operator in graph.forward if in_layers(operator.place)]
     everything = _kept(layers, stage, "saved_bytes", scope.zero)
     products = keeps_every_other_product(scope)
     selective = (
@@ -168,7 +167,7 @@ def _one_module(graph: TrainingGraph) -> Column:
 
 
 def _one_layer(graph: TrainingGraph, stage: Stage) -> Column:
-    layers = [operator for operator in graph.forward if operator.place in WHOLE_LAYER_PLACES]
+    layers = [operator for operator in graph.forward if in_layers(operator.place)]
     return _kept(layers, stage, "saved_bytes", graph.scope.zero) / stage.layers()
 
 
@@ -198,14 +197,13 @@ def _buffer_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Colu
     A compiler that plans buffers lends the room of the loss to the transient activation of a layer.
     """
     scope, model = graph.scope, graph.scope.model
-    has_dense = model.moe_layers < model.layers
-    inner = model.intermediate_size * (2 if model.gated_mlp else 1) if has_dense else 0
+    inner = model.intermediate_size * (2 if model.gated_mlp else 1) if model.has_dense_mlp else 0
     widest = np.maximum(max(model.hidden_size, inner) / scope.tp, model.hidden_size)
     transient = scope.tokens * widest * scope.act_bytes
     if compiled:
         _, loss, one_layer = _activation_parts(graph, stage)
         transient = np.maximum(one_layer + transient - np.maximum(loss, one_layer), 0.0)
-    copies = scope.tokens * model.experts_per_token / scope.tp * model.hidden_size * scope.act_bytes
+    copies = scope.tokens * model.experts_per_token / scope.tp * model.expert_features * scope.act_bytes
     bucket = np.where(_sharded(graph), 0.0, scope.software.bucket_bytes)
     gathered = _gathered_bytes(graph, stage, compiled=compiled) + widest_product_bytes(graph.forward, scope)
     return gathered + transient + 2 * copies + bucket
@@ -231,7 +229,7 @@ def _gathered_as_stored(
 ) -> Column:
     """Bytes of these operators' weights that stand gathered at once; `parameters` counts bytes here."""
     scope, degrees, software = graph.scope, graph.degrees, graph.scope.software
-    inside = [operator for operator in operators if operator.place in WHOLE_LAYER_PLACES]
+    inside = [operator for operator in operators if in_layers(operator.place)]
     dense, expert = stage_parameters(inside, stage, scope.zero)
     ends, _ = stage_parameters([o for o in operators if o.place in ("embedding", "head")], stage, scope.zero)
     held = np.where(degrees.shard > 1, dense, 0.0) + np.where(degrees.expert_shard > 1, expert, 0.0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from projector.errors import InvalidDescription
 from projector.graph.columns import DTYPE_BYTES, Column
-from projector.graph.operator import Operator, Product
+from projector.graph.operator import Operator, Product, sort_number
 from projector.graph.scope import Scope
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.fine_tuning import ATTENTION_TARGETS, Adapter, AdapterTarget
@@ -46,7 +46,10 @@ def check_targets(model: ModelArchitecture, adapter: Adapter) -> None:
 def with_adapters(forward: Iterable[Operator], scope: Scope, adapter: Adapter) -> Iterator[Operator]:
     """The forward operators with frozen weights, and the trained products behind the frozen ones they add to."""
     operators = tuple(forward)
+    whole = scope
     for place, operator in enumerate(operators):
+        number = sort_number(operator.place)
+        scope = whole if number is None else whole.sorts[number]
         if operator.collective is not None:
             yield _collective(operator, operators[place:], scope, adapter)
         elif operator.parameters is None:
@@ -130,7 +133,9 @@ def _parts(name: str, product: Product, scope: Scope) -> tuple[Part, ...]:
     """The projections one product of the graph holds, by the name the graph gives it; () of no known projection."""
     model = scope.model
     if name == "qkv":
-        return (("query", scope.q_width), ("key", scope.k_width), ("value", scope.v_width))
+        queries = scope.q_width + (scope.out_width if model.attention_gate else 0)
+        keys: tuple[Part, ...] = (("key", scope.k_width), ("value", scope.v_width))
+        return (("query", queries), *keys[: model.key_value_projections])
     if name == "latent_down":
         latents: tuple[Part, ...] = (("key", scope.one * (model.kv_lora_rank + model.qk_rope_head_dim)),)
         return (("query", scope.one * model.q_lora_rank), *latents) if model.q_lora_rank else latents
@@ -138,6 +143,8 @@ def _parts(name: str, product: Product, scope: Scope) -> tuple[Part, ...]:
         return (("query" if name == "query_up" else "value", product.outer),)
     if name == "out_proj":
         return (("output", product.outer),)
+    if name.startswith("expert_latent"):
+        return ()
     if name.startswith("expert_"):
         halves: tuple[Part, ...] = (("experts", product.outer / 2), ("experts", product.outer / 2))
         return halves if name == "expert_up" and model.gated_mlp else (("experts", product.outer),)

@@ -1,6 +1,6 @@
 """The attention block of a layer: norm, projections, attention core, output projection, residual."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from projector.graph.columns import Column, switched
 from projector.graph.gemm import gemm, quantise, tensor_parallel_exit
@@ -19,7 +19,7 @@ ALIBI_SLOWDOWN = 1.5
 ALIGNED_HEAD, UNALIGNED_SLOWDOWN = 8, 16.0
 
 
-def attention_block(scope: Scope) -> Iterator[Operator]:
+def attention_block(scope: Scope, beside: Iterable[Operator] = ()) -> Iterator[Operator]:
     """Forward operators of one attention block.
 
     Activation bytes kept for the backward pass follow Korthikanti et al. 2022 (arXiv:2205.05198, section 4) with
@@ -27,6 +27,7 @@ def attention_block(scope: Scope) -> Iterator[Operator]:
     and with unfused attention 5 bytes a score (softmax, its mask and its output; 2 without dropout). A fused kernel
     keeps one fp32 log-sum a query and head instead.
     A parallel block has one norm and one reduction for attention and MLP together: the MLP's.
+    beside: operators of a mixer that reads the same input and whose partial sums join those of attention.
     """
     model = scope.model
     yield norm(scope, "attention_norm", "layer")
@@ -34,6 +35,8 @@ def attention_block(scope: Scope) -> Iterator[Operator]:
     yield from _rotary(scope)
     for number, work in enumerate(scope.attention):
         yield from _core(scope, work, number)
+    if model.attention_gate:
+        yield _output_gate(scope)
     yield from quantise(scope, "out_proj_cast", "layer", scope.tokens * scope.out_width)
     yield gemm(
         scope,
@@ -44,12 +47,29 @@ def attention_block(scope: Scope) -> Iterator[Operator]:
         input_tokens_kept=scope.tokens,
         recomputable_input=False,
     )
+    yield from beside
     if model.parallel_block:
         return
     yield from tensor_parallel_exit(scope, "attention_reduce", "layer")
     if model.post_norms:
         yield norm(scope, "attention_post_norm", "layer")
     yield residual(scope, "attention_residual", "layer")
+
+
+def _output_gate(scope: Scope) -> Operator:
+    """What attention computed times the sigmoid of a gate: two reads, one write; gate and result are kept."""
+    elements = scope.tokens * scope.out_width * scope.act_bytes
+    return Operator(
+        name="attention_gate",
+        kind="elementwise",
+        place="layer",
+        run="forward",
+        count=scope.one,
+        flop=scope.zero,
+        moved_bytes=3 * elements * scope.software.pointwise_passes,
+        saved_bytes=2 * elements,
+        kept_bytes=2 * elements,
+    )
 
 
 def _rotary(scope: Scope) -> Iterator[Operator]:

@@ -17,7 +17,6 @@ POINTWISE_BACKWARD = 1.5
 # A gradient of sharded weights is written once, in 16 bit, and reduced at once.
 SHARDED_GRADIENT_BYTES = 2.0
 TURNED: dict[CollectiveKind, CollectiveKind] = {"all_gather": "reduce_scatter", "reduce_scatter": "all_gather"}
-WHOLE_LAYER_PLACES = frozenset({"layer", "dense_layer", "moe_layer", "full_attention_layer", "sliding_attention_layer"})
 
 
 def backward(operators: Iterable[Operator], scope: Scope, degrees: Degrees) -> Iterator[Operator]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from projector.graph.columns import Column, Switch, switched
-from projector.graph.gemm import communication, hidden_state_collective, quantise
+from projector.graph.gemm import communication, gemm, hidden_state_collective, quantise
 from projector.graph.mlp import mlp_end, shared_experts
 from projector.graph.operator import Collective, Operator, Product
 from projector.graph.pointwise import activation
@@ -58,9 +58,11 @@ def moe_block(scope: Scope) -> Iterator[Operator]:
     """Forward operators of router, routed and shared experts of one layer."""
     route = routing(scope)
     yield _router(scope)
+    yield from _latent(scope, "expert_latent_down", down=True)
     yield from _dispatch(scope, route)
     yield from _experts(scope, route)
     yield from _combine(scope, route)
+    yield from _latent(scope, "expert_latent_up", down=False)
     yield from shared_experts(scope)
     yield from mlp_end(scope, "moe", "moe_layer")
 
@@ -84,9 +86,24 @@ def _router(scope: Scope) -> Operator:
     )
 
 
+def _latent(scope: Scope, name: str, *, down: bool) -> Iterator[Operator]:
+    """Projection of a token to the latent its experts work on, or back; every rank holds it whole and projects the
+    rows it holds, so what travels to experts is a latent."""
+    latent, hidden = scope.model.expert_latent_size, scope.one * scope.model.hidden_size
+    if not latent:
+        return
+    rows = replace(scope, tokens=scope.edge_tokens)
+    inner, outer = (hidden, scope.one * latent) if down else (scope.one * latent, hidden)
+    yield from quantise(rows, f"{name}_cast", "moe_layer", rows.tokens * inner)
+    yield gemm(
+        rows, name, "moe_layer", inner=inner, outer=outer, input_tokens_kept=scope.zero if down else rows.tokens,
+        recomputable_input=False,
+    )  # fmt: skip
+
+
 def _permute(scope: Scope, route: Routing, name: str) -> Operator:
     """Tokens sorted by expert and back: one read and one write of every copy."""
-    copies = route.rows * scope.model.hidden_size * scope.act_bytes
+    copies = route.rows * scope.model.expert_features * scope.act_bytes
     return Operator(
         name=name,
         kind="moe",
@@ -118,7 +135,7 @@ def _combine(scope: Scope, route: Routing) -> Iterator[Operator]:
 
 
 def _all_to_all(scope: Scope, route: Routing, name: str) -> Operator:
-    payload = route.copies * scope.model.hidden_size * scope.act_bytes
+    payload = route.copies * scope.model.expert_features * scope.act_bytes
     count = switched((scope.ep > 1) & ~route.replicated)
     copies = scope.model.experts_per_token if scope.software.expert_dispatch == "token" else 1.0
     return communication(scope, name, "moe_layer", Collective("all_to_all", "ep", "ep", payload, copies), count)
@@ -127,7 +144,7 @@ def _all_to_all(scope: Scope, route: Routing, name: str) -> Operator:
 def _expert_tp(scope: Scope, route: Routing, name: str, kind: str) -> Operator:
     """Tokens of the etp ranks joined before their experts, and results scattered after; single copies when ep = 1."""
     k = np.where(scope.ep > 1, scope.model.experts_per_token, 1.0)
-    payload = scope.etp * scope.tokens / scope.tp * k * scope.model.hidden_size * scope.act_bytes
+    payload = scope.etp * scope.tokens / scope.tp * k * scope.model.expert_features * scope.act_bytes
     count = switched((scope.etp > 1) & ~route.replicated)
     collective = Collective("all_gather" if kind == "all_gather" else "reduce_scatter", "etp", "tp", payload)
     return communication(scope, name, "moe_layer", collective, count)
@@ -135,7 +152,7 @@ def _expert_tp(scope: Scope, route: Routing, name: str, kind: str) -> Operator:
 
 def _experts(scope: Scope, route: Routing) -> Iterator[Operator]:
     width = scope.model.moe_intermediate_size / scope.etp
-    hidden = scope.one * scope.model.hidden_size
+    hidden = scope.one * scope.model.expert_features
     up_widths = 2 if scope.model.gated_mlp else 1
     passes = scope.software.expert_passes / scope.software.pointwise_passes
     yield from quantise(scope, "expert_up_cast", "moe_layer", route.rows * hidden)

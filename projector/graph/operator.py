@@ -9,20 +9,27 @@ from typing import Literal
 from projector.breakdown import Axis, OperatorKind
 from projector.graph.columns import Column, Switch
 
-# Where an operator occurs: in every layer, in the layers of one sort, at the two ends of the model, once a stage.
-Place = Literal[
-    "layer", "dense_layer", "moe_layer", "full_attention_layer", "sliding_attention_layer", "embedding", "head", "stage"
-]
-PLACES: tuple[Place, ...] = (
-    "layer",
-    "dense_layer",
-    "moe_layer",
-    "full_attention_layer",
-    "sliding_attention_layer",
-    "embedding",
-    "head",
-    "stage",
-)
+# Where an operator occurs: in every layer, in the layers of one sort, at the ends of the model, once a stage.
+# "layer", "dense_layer", "moe_layer", "full_attention_layer" and "sliding_attention_layer" are places of models whose
+# layers differ in no other way; a model that lists the sorts of its layers has `sort_place` for each.
+Place = str
+OUTSIDE_LAYERS: frozenset[Place] = frozenset({"embedding", "head", "mtp_head", "stage"})
+
+
+def sort_place(number: int) -> Place:
+    """The place of the layers of one sort, by its number in `ModelArchitecture.sorts`."""
+    return f"sort_{number}"
+
+
+def sort_number(place: Place) -> int | None:
+    """The number of the sort a place belongs to; None for places that are no sort's."""
+    return int(place.removeprefix("sort_")) if place.startswith("sort_") else None
+
+
+def in_layers(place: Place) -> bool:
+    """Whether a place lies inside layers: what activation recompute repeats and FSDP gathers layer by layer."""
+    return place not in OUTSIDE_LAYERS
+
 
 # "forward", "recompute" and "backward" run once a micro-batch, "sync" and "update" once a step; serving runs "forward".
 Pass = Literal["forward", "recompute", "backward", "sync", "update"]
@@ -103,6 +110,7 @@ class Operator:
     product               the matrix product it is, where its weights are a matrix adapters can stand beside
     frozen_bytes          bytes a weight is stored in that is not trained; None: it is trained
     back                  what runs for it in the backward pass; None: as usual for its kind
+    part                  the place it would have where layers are alike; None: `place`
     regathered            whether a gathered input is gathered once more in the backward pass, for weight gradients
     """
 
@@ -128,3 +136,9 @@ class Operator:
     frozen_bytes: float | None = None
     back: "tuple[Operator, ...] | None" = None
     regathered: bool = True
+    part: Place | None = None
+
+    @property
+    def block(self) -> Place:
+        """The part of a layer it belongs to, whatever the sort: "dense_layer" and "moe_layer" are the MLP's."""
+        return self.place if self.part is None else self.part

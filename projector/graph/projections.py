@@ -19,7 +19,7 @@ def qkv_projection(scope: Scope) -> Iterator[Operator]:
         "qkv",
         "layer",
         inner=scope.one * hidden,
-        outer=scope.q_width + scope.k_width + scope.v_width,
+        outer=scope.projected_width,
         input_tokens_kept=scope.edge_tokens,
     )
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from projector.graph.columns import Column, Switch
-from projector.graph.operator import Operator
+from projector.graph.operator import Operator, sort_number
 from projector.graph.scope import Scope
 from projector.specs.plan import RecomputeModule
 from projector.specs.plan_batch import Column as AnyColumn
@@ -36,7 +36,10 @@ def with_modules(
     if not chosen:
         yield from operators
         return
+    whole = scope
     for operator in operators:
+        number = sort_number(operator.place)
+        scope = whole if number is None else whole.sorts[number]
         again = np.zeros_like(by_module)
         freed = scope.zero
         for module, plans in chosen.items():
@@ -56,7 +59,7 @@ def freed_bytes(operator: Operator, module: RecomputeModule, scope: Scope) -> Co
     if saved is None:
         return scope.zero
     if module in ("core_attn", "mla_up_proj"):
-        if operator.kind != "attention":
+        if not _is_core(operator):
             return scope.zero
         inside = saved - _attention_inputs(operator, scope)
         return inside if module == "core_attn" else saved - inside
@@ -84,12 +87,17 @@ def _block_input(operator: Operator, scope: Scope, chosen: Mapping[RecomputeModu
     return np.where(kept, scope.edge_tokens * scope.model.hidden_size * scope.act_bytes, 0.0)
 
 
+def _is_core(operator: Operator) -> bool:
+    """A core of attention; the scan of a recurrent mixer is none."""
+    return operator.kind == "attention" and not operator.name.startswith("recurrence")
+
+
 def _in_block(operator: Operator, place: str) -> bool:
-    return operator.place == place and not operator.name.endswith(OUTSIDE_BLOCK)
+    return operator.block == place and not operator.name.endswith(OUTSIDE_BLOCK)
 
 
 RUNS: Mapping[RecomputeModule, Callable[[Operator], bool]] = {
-    "core_attn": lambda operator: operator.kind == "attention",
+    "core_attn": lambda operator: _is_core(operator),
     "layernorm": lambda operator: operator.name in ("attention_norm", "mlp_norm"),
     "mla_up_proj": lambda operator: operator.name in ("query_up", "key_value_up", "rotary"),
     "mlp": lambda operator: _in_block(operator, "dense_layer"),

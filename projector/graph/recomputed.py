@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from projector.graph.backward import WHOLE_LAYER_PLACES, in_pass
+from projector.graph.backward import in_pass
 from projector.graph.columns import Column, Switch, lookup
-from projector.graph.operator import Operator
+from projector.graph.operator import Operator, in_layers
 from projector.graph.scope import Scope
 from projector.specs.plan_batch import Column as AnyColumn
 
@@ -26,7 +26,7 @@ def recompute(operators: Iterable[Operator], scope: Scope, mode: Column, by_modu
     """
     selective, full = mode == 1, mode == 2
     for operator in operators:
-        if operator.place not in WHOLE_LAYER_PLACES:
+        if not in_layers(operator.place):
             continue
         if scope.software.recompute_stops_early and operator.ends_layer:
             continue
@@ -37,8 +37,8 @@ def recompute(operators: Iterable[Operator], scope: Scope, mode: Column, by_modu
 
 
 def keeps_every_other_product(scope: Scope) -> bool:
-    """Whether "selective" keeps the results of every other matrix product (torchtitan, of models without experts)."""
-    return scope.software.selective_products and not scope.model.is_moe
+    """Whether "selective" keeps the results of every other matrix product (torchtitan, of dense models)."""
+    return scope.software.selective_products and not scope.model.is_moe and not scope.model.sorts
 
 
 def _selective_share(operator: Operator, scope: Scope, by_module: Switch) -> Column:

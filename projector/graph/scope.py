@@ -1,12 +1,14 @@
 """Scope: everything the operators of a layer depend on, as columns; the same for training and for serving."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from projector.graph.columns import DTYPE_BYTES, Column, Switch, lookup
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.plan_batch import Column as AnyColumn
+from projector.specs.recurrence import Recurrence
 from projector.specs.software import Software
 
 
@@ -44,6 +46,7 @@ class Scope:
     act_bytes       bytes of an activation element between operators
     linear_bytes    bytes of a GEMM operand (1 with fp8), weight_bytes of a weight as it is read
     quantised       whether activations are cast before each GEMM
+    sorts           the same for each sort of layers of a model that lists them
     """
 
     model: ModelArchitecture
@@ -60,6 +63,14 @@ class Scope:
     weight_bytes: Column
     quantised: Switch
     attention: tuple[AttentionWork, ...]
+    sorts: tuple["Scope", ...] = ()
+
+    def with_sorts(self, attention: Callable[[ModelArchitecture], tuple[AttentionWork, ...]]) -> "Scope":
+        """The scope with one for each sort of layers, where the model lists them."""
+        if not self.model.sorts:
+            return self
+        each = (replace(self, model=one, attention=attention(one)) for one in self.model.by_sort())
+        return replace(self, sorts=tuple(each))
 
     @property
     def one(self) -> Column:
@@ -105,6 +116,27 @@ class Scope:
         return np.maximum(self.model.kv_heads / self.tp, 1.0) * self.model.value_dim
 
     @property
+    def recurrence(self) -> Recurrence:
+        """The recurrent mixer, of a model or sort that has one."""
+        assert self.model.recurrence is not None
+        return self.model.recurrence
+
+    @property
+    def recurrent_input_width(self) -> Column:
+        """Features the mixer's input projection has on one TP rank; beyond its groups ranks hold copies of keys."""
+        mixer = self.recurrence
+        keys = 2 * mixer.key_features if mixer.kind != "mamba1" else 0
+        width: Column = (mixer.input_features - keys) / self.tp + keys / np.minimum(self.tp, mixer.groups)
+        return width
+
+    @property
+    def projected_width(self) -> Column:
+        """Features of queries, keys and values (and gate) one TP rank projects the hidden state to."""
+        kept = self.model.key_value_projections
+        width = self.q_width + self.k_width + self.v_width if kept == 2 else self.q_width + kept * self.k_width
+        return width + self.out_width if self.model.attention_gate else width
+
+    @property
     def out_width(self) -> Column:
         """Features attention hands to the output projection on one TP rank."""
         return self.heads * self.model.value_dim
@@ -117,6 +149,8 @@ def kv_bytes_per_token(model: ModelArchitecture, tp: Column, kv_cache_dtype: Any
     latent          (kv_lora_rank + qk_rope_head_dim) bytes on every rank: all heads share it
     """
     element = lookup(kv_cache_dtype, DTYPE_BYTES)
+    if model.key_value_projections == 0:
+        return 0.0 * element
     if model.is_mla:
         return element * (model.kv_lora_rank + model.qk_rope_head_dim)
     return 2 * np.maximum(model.kv_heads / tp, 1.0) * model.head_dim * element

@@ -57,6 +57,10 @@ def serving_scope(
     element = lookup(math_dtype, DTYPE_BYTES)
     kv_bytes = lookup(batch.kv_cache_dtype, DTYPE_BYTES)
     act_bytes = np.maximum(lookup(batch.compute_dtype, DTYPE_BYTES), 2.0)
+
+    def attention(of: ModelArchitecture) -> tuple[AttentionWork, ...]:
+        return (_prefill_attention(of, work, kv_bytes), _decode_attention(of, work, kv_bytes))
+
     return Scope(
         model=model,
         software=SERVING,
@@ -71,8 +75,8 @@ def serving_scope(
         linear_bytes=element,
         weight_bytes=lookup(batch.weight_dtype, DTYPE_BYTES),
         quantised=element < 2.0,
-        attention=(_prefill_attention(model, work, kv_bytes), _decode_attention(model, work, kv_bytes)),
-    )
+        attention=attention(model),
+    ).with_sorts(attention)
 
 
 def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column) -> AttentionWork:

@@ -6,11 +6,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from projector.graph.backward import WHOLE_LAYER_PLACES
 from projector.graph.columns import Column, Switch, switched
 from projector.graph.gemm import communication
 from projector.graph.groups import Degrees
-from projector.graph.operator import Collective, CollectiveKind, GroupName, Operator, Pass, Place
+from projector.graph.operator import (
+    Collective,
+    CollectiveKind,
+    GroupName,
+    Operator,
+    Pass,
+    Place,
+    in_layers,
+    sort_number,
+    sort_place,
+)
 from projector.graph.scope import Scope
 
 # Bytes a weight and a gradient travel with under FSDP and MaxText, which gather and reduce in 16 bit.
@@ -107,7 +116,10 @@ def data_parallel(forward: Sequence[Operator], scope: Scope, degrees: Degrees) -
 
 def _passages(scope: Scope, place: Place) -> Column:
     """How often a stage passes a place, roughly: layers over stages, the ends once."""
-    return scope.model.layers / scope.pp if place in WHOLE_LAYER_PLACES else scope.one
+    if not in_layers(place):
+        return scope.one
+    number = sort_number(place)
+    return (scope.model.layers if number is None else scope.model.sorts[number].layers) / scope.pp
 
 
 def _weight_wire_bytes(scope: Scope) -> Column:
@@ -191,7 +203,29 @@ def context_parallel(scope: Scope, cp: Column) -> Iterator[Operator]:
     """Ring attention: keys and values travel once around the cp ring; backward they travel again with their gradients.
 
     A ring of (cp - 1) steps over local keys moves as much as an all-gather of all of them.
+    Recurrent mixers need the sequence in order: their ranks trade tokens for heads before the convolution and back
+    behind the recurrence, an all-to-all each way (as Megatron-Core does for Mamba).
     """
+    if not scope.sorts:
+        yield from _key_ring(scope, cp, "layer")
+    for number, sort in enumerate(scope.sorts):
+        assert sort.model.sort is not None
+        if sort.model.sort.attention:
+            yield from _key_ring(sort, cp, sort_place(number))
+        if sort.model.sort.recurrent:
+            yield from _head_exchange(sort, cp, sort_place(number))
+
+
+def _head_exchange(scope: Scope, cp: Column, place: Place) -> Iterator[Operator]:
+    widths = {"to_heads": scope.recurrent_input_width, "to_tokens": scope.recurrence.inner / scope.tp}
+    runs: tuple[Pass, ...] = ("forward", "backward")
+    for run in runs:
+        for name, width in widths.items():
+            collective = Collective("all_to_all", "cp", "cp", scope.tokens * width * scope.act_bytes)
+            yield communication(scope, f"recurrent_{name}", place, collective, switched(cp > 1), run=run)
+
+
+def _key_ring(scope: Scope, cp: Column, place: Place) -> Iterator[Operator]:
     payload = cp * scope.tokens * (scope.k_width + scope.v_width) * scope.act_bytes
     on = switched(cp > 1)
     exchanges: tuple[tuple[str, Pass, CollectiveKind], ...] = (
@@ -200,7 +234,7 @@ def context_parallel(scope: Scope, cp: Column) -> Iterator[Operator]:
         ("kv_gradient_ring", "backward", "reduce_scatter"),
     )
     for name, run, kind in exchanges:
-        yield communication(scope, name, "layer", Collective(kind, "cp", "cp", payload), on, run=run)
+        yield communication(scope, name, place, Collective(kind, "cp", "cp", payload), on, run=run)
 
 
 def pipeline_sends(scope: Scope, virtual_stages: Column, runs: tuple[Pass, ...]) -> Iterator[Operator]:

@@ -98,6 +98,21 @@ def training_scope(
     """The columns a layer's training operators depend on."""
     sequences = batch.micro_batch.astype(np.float64)
     tokens = sequences * seq_len / degrees.cp
+
+    def attention(of: ModelArchitecture) -> tuple[AttentionWork, ...]:
+        window_pairs = causal_pairs(seq_len, of.sliding_window, chunked=of.chunked_window)
+        return (
+            AttentionWork(
+                queries=tokens,
+                full_pairs=sequences * causal_pairs(seq_len, None) / degrees.cp,
+                window_pairs=sequences * window_pairs / degrees.cp,
+                full_keys=sequences * seq_len,
+                window_keys=sequences * seq_len,
+                kv_bytes=act_bytes,
+                rounds=degrees.cp,
+            ),
+        )
+
     element = lookup(math_dtype, DTYPE_BYTES)
     act_bytes = np.maximum(element, 2.0)
     return Scope(
@@ -114,17 +129,5 @@ def training_scope(
         linear_bytes=element,
         weight_bytes=element,
         quantised=element < 2.0,
-        attention=(
-            AttentionWork(
-                queries=tokens,
-                full_pairs=sequences * causal_pairs(seq_len, None) / degrees.cp,
-                window_pairs=sequences
-                * causal_pairs(seq_len, model.sliding_window, chunked=model.chunked_window)
-                / degrees.cp,
-                full_keys=sequences * seq_len,
-                window_keys=sequences * seq_len,
-                kv_bytes=act_bytes,
-                rounds=degrees.cp,
-            ),
-        ),
-    )
+        attention=attention(model),
+    ).with_sorts(attention)

@@ -3,6 +3,9 @@
 from projector.errors import InvalidDescription
 from projector.hf.fields import Config, first_count, missing, optional_count
 
+# Families whose width of shared experts is that of all of them together.
+ONE_WIDTH_FOR_ALL = ("nemotron_h",)
+
 
 def experts(config: Config, width: int, layers: int) -> dict[str, int]:
     """The ModelArchitecture fields of a mixture of experts; `width` is intermediate_size.
@@ -29,6 +32,8 @@ def _shared(config: Config, width: int) -> int:
     """Shared experts in units of a routed one's width."""
     llama4 = config.get("model_type") == "llama4_text"
     number = (optional_count(config, "n_shared_experts") or 0) + int(llama4)
+    if config.get("model_type") in ONE_WIDTH_FOR_ALL:
+        number = 0
     shared_width = first_count(config, "shared_expert_intermediate_size", "shared_intermediate_size") or 0
     if number and shared_width not in (0, width):
         raise InvalidDescription(f"shared experts of width {shared_width} beside experts of {width} are not modelled")

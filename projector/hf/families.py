@@ -65,6 +65,7 @@ FAMILIES: dict[str, Family] = {
     "gemma2": Family(tied_by_default=True, head_dim_derived=False, post_norms=True, full_every=2),
     "gemma3_text": Family(tied_by_default=True, head_dim_derived=False, post_norms=True, full_every=6),
     "nemotron": Family(gated_mlp=False),
+    "nemotron_h": Family(gated_mlp=False, moe=True, mtp=True, positions="none"),
     "gpt_oss": Family(moe=True, attention_bias=True, head_dim_derived=False),
     "minimax_m2": Family(
         moe=True,
@@ -134,9 +135,7 @@ MULTIMODAL = "vision and language in one model"
 
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv"), "state-space layers"),
-    **dict.fromkeys(
-        ("jamba", "nemotron_h", "bamba", "zamba2", "qwen3_next", "kimi_linear", "olmo_hybrid", "falcon_h1"), HYBRID
-    ),
+    **dict.fromkeys(("jamba", "bamba", "zamba2", "qwen3_next", "kimi_linear", "olmo_hybrid", "falcon_h1"), HYBRID),
     **dict.fromkeys(("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"), HYBRID),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "minimax_m3", "minimax_m3_vl", "minimax_m3_vl_text"), SPARSE),
     "deepseek_v4": "attention over compressed keys, of another kind from layer to layer",

@@ -1,5 +1,7 @@
 """Rules about the model: what can be split how far. The vocabulary is no rule: trainers and servers pad it to tp."""
 
+import math
+
 import numpy as np
 
 from projector.cost.stages import ends_count_as_layers
@@ -7,15 +9,36 @@ from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
 from projector.specs.plan_batch import PlanBatch
 
 
-def _attention_heads(plans: PlanBatch, setting: Setting) -> Breach:
-    return does_not_divide(plans, plans.tp, setting.model.heads)
+def _attention_heads(plans: PlanBatch, setting: Setting) -> Breach | None:
+    """Of every sort of layers that attends: tp has to divide what divides the heads of all."""
+    heads = [one.heads for one in setting.model.by_sort() if one.attention_layers]
+    return does_not_divide(plans, plans.tp, math.gcd(*heads)) if heads else None
 
 
-def _kv_heads(plans: PlanBatch, setting: Setting) -> Breach:
+def _kv_heads(plans: PlanBatch, setting: Setting) -> Breach | None:
     """Up to kv_heads ranks split them; beyond, each head is copied to an equal number of ranks."""
-    kv_heads = setting.model.kv_heads
-    uneven = np.where(plans.tp <= kv_heads, kv_heads % plans.tp != 0, plans.tp % kv_heads != 0)
-    return breach(plans, uneven, plans.tp, kv_heads)
+    found = None
+    for kv_heads in sorted({one.kv_heads for one in setting.model.by_sort() if one.attention_layers}):
+        uneven = np.where(plans.tp <= kv_heads, kv_heads % plans.tp != 0, plans.tp % kv_heads != 0)
+        mine = breach(plans, uneven, plans.tp, kv_heads)
+        found = mine if found is None else found.then(mine)
+    return found
+
+
+def _recurrent_heads(plans: PlanBatch, setting: Setting) -> Breach | None:
+    """Heads of a recurrent mixer are shared out over tp, and over cp in exchange for tokens."""
+    mixer = setting.model.recurrence
+    return None if mixer is None else does_not_divide(plans, plans.tp * plans.cp, mixer.heads)
+
+
+def _recurrent_groups(plans: PlanBatch, setting: Setting) -> Breach | None:
+    """Trainers split the groups of heads that share keys (Megatron-Core); engines copy them where tp is a multiple."""
+    mixer = setting.model.recurrence
+    if mixer is None or mixer.kind == "mamba1":
+        return None
+    split, copied = mixer.groups % plans.tp == 0, plans.tp % mixer.groups == 0
+    whole = split | copied if setting.workload.phase == "serving" else split
+    return breach(plans, ~whole, plans.tp, mixer.groups)
 
 
 def _hidden_size(plans: PlanBatch, setting: Setting) -> Breach:
@@ -25,7 +48,8 @@ def _hidden_size(plans: PlanBatch, setting: Setting) -> Breach:
 def _mlp_width(plans: PlanBatch, setting: Setting) -> Breach | None:
     if setting.model.moe_layers == setting.model.layers:
         return None
-    return does_not_divide(plans, plans.tp, setting.model.intermediate_size)
+    widths = [one.intermediate_size for one in setting.model.by_sort() if one.has_dense_mlp]
+    return does_not_divide(plans, plans.tp, math.gcd(*widths)) if widths else None
 
 
 def _expert_width(plans: PlanBatch, setting: Setting) -> Breach | None:
@@ -75,6 +99,9 @@ def _positions(plans: PlanBatch, setting: Setting) -> Breach | None:
 MODEL_RULES: tuple[Rule, ...] = (
     Rule("attention_heads", "tp (attention heads)", "does not divide", _attention_heads, needs_model=True),
     Rule("kv_heads", "tp (KV heads, split or copied evenly)", "does not divide", _kv_heads, needs_model=True),
+    Rule("recurrent_heads", "tp * cp (heads of recurrent layers)", "does not divide", _recurrent_heads,
+         needs_model=True),
+    Rule("recurrent_groups", "tp (groups of recurrent heads)", "does not divide", _recurrent_groups, needs_model=True),
     Rule("hidden_size", "tp (hidden size)", "does not divide", _hidden_size, needs_model=True),
     Rule("mlp_width", "tp (MLP width)", "does not divide", _mlp_width, needs_model=True),
     Rule("expert_width", "etp (expert width)", "does not divide", _expert_width, needs_model=True),
@@ -83,4 +110,4 @@ MODEL_RULES: tuple[Rule, ...] = (
     Rule("stages", "pp * vp (layers)", ">", _stages, needs_model=True),
     Rule("even_virtual_stages", "pp * vp (layers)", "does not divide", _even_virtual_stages, needs_model=True),
     Rule("positions", "tokens of a sequence (learned positions)", ">", _positions, needs_model=True),
-)
+)  # fmt: skip

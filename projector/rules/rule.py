@@ -54,6 +54,13 @@ class Breach:
     value: NDArray[Any]
     limit: NDArray[Any]
 
+    def then(self, other: "Breach") -> "Breach":
+        """This breach, and the other one where this rule is kept."""
+        mine = self.broken
+        return Breach(
+            mine | other.broken, np.where(mine, self.value, other.value), np.where(mine, self.limit, other.limit)
+        )
+
 
 def breach(plans: PlanBatch, broken: ArrayLike, value: ArrayLike, limit: ArrayLike) -> Breach:
     """A Breach whose three columns are broadcast to the batch."""

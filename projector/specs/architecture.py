@@ -4,8 +4,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from projector.specs.layer_sort import LayerSort
 from projector.specs.plan import Dtype
 from projector.specs.record import MOST_TOKENS, MOST_WIDTH, Record
+from projector.specs.recurrence import Recurrence
 
 Positions = Literal["rope", "learned", "alibi", "none"]
 
@@ -16,6 +18,8 @@ class ModelArchitecture(Record):
     intermediate_size is the width of a dense MLP; moe_intermediate_size that of one expert, routed or shared.
     experts = 0 means dense. kv_lora_rank > 0 means multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys
     and values come from one latent of that width a token, and head_dim = qk_nope_head_dim + qk_rope_head_dim.
+    sorts lists the layers by sort where they differ in more than a window or experts: hybrids, layers of several sizes.
+    `by_sort` gives each as a model whose layers are all alike.
     `source` says where the numbers come from, `unverified` that nobody re-read them.
     """
 
@@ -39,6 +43,12 @@ class ModelArchitecture(Record):
     moe_intermediate_size: int = Field(0, ge=0, le=MOST_WIDTH)
     shared_experts: int = Field(0, ge=0, le=MOST_WIDTH)
     first_dense_layers: int = Field(0, ge=0, le=MOST_WIDTH)
+    expert_latent_size: int = Field(
+        0,
+        ge=0,
+        le=MOST_WIDTH,
+        description="width routed experts work on behind a projection; 0: hidden_size",
+    )
     moe_every_layers: int = Field(1, ge=1, le=MOST_WIDTH, description="one of so many layers is a mixture of experts")
     sliding_window: int | None = Field(
         None, ge=1, le=MOST_WIDTH, description="tokens a sliding-window layer attends to"
@@ -47,6 +57,9 @@ class ModelArchitecture(Record):
         0, ge=0, le=MOST_WIDTH, description="layers with the sliding window; the others attend to all"
     )
     chunked_window: bool = Field(False, description="the window is a fixed chunk of the sequence, not a moving one")
+    attention_gate: bool = Field(False, description="a gate as wide as the queries on what attention computes")
+    sorts: tuple[LayerSort, ...] = Field((), max_length=256, description="layers by sort; empty: see the fields above")
+    recurrence: Recurrence | None = Field(None, description="mixer of layers that keep a state, not keys and values")
     q_lora_rank: int = Field(0, ge=0, le=MOST_WIDTH, description="width of the query latent; 0: no query latent")
     kv_lora_rank: int = Field(
         0, ge=0, le=MOST_WIDTH, description="width of the key-value latent; 0: no latent attention"
@@ -63,6 +76,9 @@ class ModelArchitecture(Record):
     )
     source: str
     retrieved: str | None = Field(None, description="date the source was read, ISO 8601")
+    class_defaults: tuple[str, ...] = Field(
+        (), description="keys the configuration leaves to the defaults of its class in transformers"
+    )
     published_parameters: float | None = Field(None, gt=0, description="parameter count its publisher states")
     published_parameters_source: str | None = Field(None, description="where that count is stated")
     unverified: bool = False
@@ -85,7 +101,27 @@ class ModelArchitecture(Record):
         if self.positions == "learned" and self.max_positions is None:
             raise ValueError("learned positions without max_positions")
         self._check_latent_attention()
+        self._check_sorts()
         return self
+
+    def _check_sorts(self) -> None:
+        recurrent = any(sort.recurrent for sort in self.sorts)
+        if recurrent != (self.recurrence is not None):
+            raise ValueError("recurrence belongs to models with recurrent layers in `sorts`, and to them alone")
+        if not self.sorts:
+            return
+        if sum(sort.layers for sort in self.sorts) != self.layers:
+            raise ValueError(f"sorts hold {sum(sort.layers for sort in self.sorts)} layers, the model {self.layers}")
+        if self.first_dense_layers or self.moe_every_layers > 1 or self.parallel_block:
+            raise ValueError("sorts say which layers are dense: first_dense_layers and the like do not go with them")
+        if any(sort.mlp == "experts" for sort in self.sorts) != self.is_moe:
+            raise ValueError("experts belong to models with layers of experts in `sorts`, and to them alone")
+        for sort in self.sorts:
+            heads, kv_heads = sort.heads or self.heads, sort.kv_heads or self.kv_heads
+            if heads % kv_heads:
+                raise ValueError(f"kv_heads {kv_heads} does not divide heads {heads}")
+            if self.is_mla and (sort.heads or sort.kv_heads or sort.head_dim):
+                raise ValueError("latent attention has the same heads in every layer")
 
     def _check_latent_attention(self) -> None:
         dims = (self.q_lora_rank, self.qk_nope_head_dim, self.qk_rope_head_dim, self.v_head_dim)
@@ -118,17 +154,67 @@ class ModelArchitecture(Record):
     @property
     def moe_layers(self) -> int:
         """Layers whose MLP is a mixture of experts."""
+        if self.sorts:
+            return sum(sort.layers for sort in self.sorts if sort.mlp == "experts")
         return (self.layers - self.first_dense_layers) // self.moe_every_layers if self.is_moe else 0
+
+    @property
+    def sort(self) -> LayerSort | None:
+        """The one sort of a model whose layers are all alike and described as a sort."""
+        return self.sorts[0] if len(self.sorts) == 1 else None
+
+    def by_sort(self) -> tuple["ModelArchitecture", ...]:
+        """Each sort of layers as a model that has those layers alone; the model itself where it lists no sorts."""
+        return tuple(self._only(sort) for sort in self.sorts) or (self,)
+
+    def _only(self, sort: LayerSort) -> "ModelArchitecture":
+        experts = sort.mlp == "experts"
+        return self.model_copy(
+            update={
+                "layers": sort.layers,
+                "sorts": (sort,),
+                "heads": sort.heads or self.heads,
+                "kv_heads": sort.kv_heads or self.kv_heads,
+                "head_dim": sort.head_dim or self.head_dim,
+                "intermediate_size": sort.intermediate_size or self.intermediate_size,
+                "sliding_window": sort.window,
+                "sliding_layers": sort.layers if sort.window else 0,
+                "experts": self.experts if experts else 0,
+                "shared_experts": self.shared_experts if experts else 0,
+                "recurrence": self.recurrence if sort.recurrent else None,
+            }
+        )
+
+    @property
+    def attention_layers(self) -> int:
+        """Layers with attention over keys and values of earlier tokens."""
+        return sum(sort.layers for sort in self.sorts if sort.attention) if self.sorts else self.layers
+
+    @property
+    def has_dense_mlp(self) -> bool:
+        """Whether any layer has a dense MLP."""
+        if self.sorts:
+            return any(sort.mlp == "dense" for sort in self.sorts)
+        return self.moe_layers < self.layers
+
+    @property
+    def key_value_projections(self) -> int:
+        """Projections from the hidden state to keys and values a layer has: 2, 1 where one serves as both, 0."""
+        if self.sort is None:
+            return 2
+        return 0 if self.sort.reuses_keys else 1 if self.sort.shared_projection else 2
 
     @property
     def attention_parameters(self) -> int:
         """Weights of one attention block: Q, K, V, O projections; with latents their down and up projections."""
         hidden, q_width = self.hidden_size, self.heads * self.head_dim
+        gate = hidden * self.heads * self.value_dim if self.attention_gate else 0
         if not self.is_mla:
-            return hidden * (2 * q_width + 2 * self.kv_heads * self.head_dim)
-        query = hidden * q_width
+            kv_width = self.key_value_projections * self.kv_heads * self.head_dim
+            return hidden * (2 * q_width + kv_width) + gate
+        query = hidden * q_width + gate
         if self.q_lora_rank:
-            query = self.q_lora_rank * (hidden + q_width)
+            query = self.q_lora_rank * (hidden + q_width) + gate
         down = hidden * (self.kv_lora_rank + self.qk_rope_head_dim)
         up = self.kv_lora_rank * self.heads * (self.qk_nope_head_dim + self.v_head_dim)
         return query + down + up + self.heads * self.v_head_dim * hidden
@@ -140,8 +226,20 @@ class ModelArchitecture(Record):
 
     @property
     def expert_parameters(self) -> int:
-        """Weights of one expert."""
-        return (3 if self.gated_mlp else 2) * self.hidden_size * self.moe_intermediate_size
+        """Weights of one routed expert."""
+        return (3 if self.gated_mlp else 2) * self.expert_features * self.moe_intermediate_size
+
+    @property
+    def expert_features(self) -> int:
+        """Features of a token that travel to a routed expert and back."""
+        return self.expert_latent_size or self.hidden_size
+
+    @property
+    def moe_block_parameters(self) -> int:
+        """Weights of one layer's experts, shared ones, router, and projections to the experts' latent and back."""
+        shared = (3 if self.gated_mlp else 2) * self.hidden_size * self.moe_intermediate_size * self.shared_experts
+        latent = 2 * self.hidden_size * self.expert_latent_size
+        return self.experts * self.expert_parameters + shared + self.hidden_size * self.experts + latent
 
     @property
     def embedding_parameters(self) -> int:
@@ -156,25 +254,37 @@ class ModelArchitecture(Record):
     @property
     def norm_parameters(self) -> int:
         """Weights of the norms over the hidden state (norms inside attention heads are left out)."""
-        each = (1 if self.parallel_block else 2) * (2 if self.post_norms else 1)
+        around = 2 if self.post_norms else 1
+        if self.sorts:
+            return (sum(around * sort.blocks * sort.layers for sort in self.sorts) + 1) * self.hidden_size
+        each = (1 if self.parallel_block else 2) * around
         return (each * self.layers + 1) * self.hidden_size
+
+    @property
+    def recurrence_parameters(self) -> int:
+        """Weights of one recurrent mixer; 0 without."""
+        return 0 if self.recurrence is None else self.recurrence.parameters(self.hidden_size)
+
+    @property
+    def matrix_parameters(self) -> int:
+        """Weights of all layers without norms over the hidden state."""
+        if self.sorts:
+            return sum(one.layers * one._one_layer_parameters() for one in self.by_sort())
+        dense_layers = self.layers - self.moe_layers
+        moe = self.moe_layers * self.moe_block_parameters
+        return self.layers * self.attention_parameters + dense_layers * self.dense_mlp_parameters + moe
+
+    def _one_layer_parameters(self) -> int:
+        sort = self.sorts[0]
+        attention = self.attention_parameters if sort.attention else 0
+        mlp = {"dense": self.dense_mlp_parameters, "experts": self.moe_block_parameters, "none": 0}[sort.mlp]
+        return attention + self.recurrence_parameters + mlp
 
     @property
     def parameters(self) -> int:
         """All weights: matrices, tables and norm vectors; biases are left out (below 0.1 %), mtp_layers too."""
-        dense_layers = self.layers - self.moe_layers
-        moe = self.moe_layers * (
-            (self.experts + self.shared_experts) * self.expert_parameters + self.hidden_size * self.experts
-        )
         vocabulary = self.embedding_parameters * (1 if self.tied_embeddings else 2)
-        return (
-            self.layers * self.attention_parameters
-            + dense_layers * self.dense_mlp_parameters
-            + moe
-            + self.norm_parameters
-            + vocabulary
-            + self.position_parameters
-        )
+        return self.matrix_parameters + self.norm_parameters + vocabulary + self.position_parameters
 
     @property
     def active_parameters(self) -> int:

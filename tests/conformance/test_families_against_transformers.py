@@ -29,6 +29,10 @@ CONFIGS = {
     "gemma2": GQA | {"head_dim": 128},
     "gemma3_text": GQA | {"head_dim": 128, "num_hidden_layers": 7},
     "nemotron": GQA | {"head_dim": 64, "intermediate_size": 4096},
+    "nemotron_h": EXPERTS
+    | {"hybrid_override_pattern": "MEM-*E", "mamba_num_heads": 32, "mamba_head_dim": 64, "n_groups": 4,
+       "n_routed_experts": 8, "moe_intermediate_size": 512, "moe_shared_expert_intermediate_size": 1024,
+       "moe_latent_size": 256},
     "gpt_oss": EXPERTS | {"intermediate_size": 1024, "layer_types": None},
     "minimax_m2": EXPERTS | {"intermediate_size": 512},
     "llama4_text": EXPERTS

@@ -7,7 +7,7 @@ from agents.evaluation.architecture import architecture_of
 from agents.evaluation.refusal import Refused
 from agents.evaluation.targets import DERIVED, FLOP_RATE, MFU, STEP_TIME, TOKENS, target_of
 from projector.catalog import chip
-from projector.training import model_flop_per_token
+from projector.model_flop import model_flop_per_token
 
 TOKENS_A_STEP = 4096 * 64
 

@@ -9,12 +9,12 @@ from projector.breakdown import Projection
 from projector.cost.overlap import CONTENTION_FRAC
 from projector.graph.sync import ADAM_BYTES_PER_PARAMETER
 from projector.legality import check
+from projector.model_flop import model_flop_per_token
 from projector.project import project
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
 from projector.specs.software import CURRENT, Software
-from projector.training import model_flop_per_token
 
 # Memory so fast that only arithmetic takes time, and that at its peak: a kind whose steps sustain their calibration.
 ARITHMETIC_ONLY = switched_chip(hbm_bytes_per_s=1e30, kind="tpu")

@@ -1,0 +1,18 @@
+"""What of a software stack applies to a model: kernels and overlaps that are written for one kind of layer."""
+
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.software import MEGATRON_RECIPES, MEGATRON_RECIPES_FUSED_EXPERTS, Software
+
+
+def software_of_model(software: Software, model: ModelArchitecture) -> Software:
+    """The stack without what it has for other layers than the model's.
+
+    Megatron's one kernel for all experts, activation and casts is written for gated experts; its exchange of tokens
+    beside another micro-batch's compute is written for transformer layers, not for stacks of single mixers.
+    """
+    changed: dict[str, object] = {}
+    if not model.gated_mlp and software.expert_passes == MEGATRON_RECIPES_FUSED_EXPERTS.expert_passes:
+        changed["expert_passes"] = MEGATRON_RECIPES.expert_passes
+    if model.recurrence is not None and software.expert_overlap:
+        changed["expert_overlap"] = False
+    return software.model_copy(update=changed) if changed else software
