@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import environment, openapi, problem_handlers, service
 from app.jobs import Clock
-from app.routes import catalog, comparisons, health, knowledge, pages, plans
+from app.routes import catalog, comparisons, health, knowledge, pages, plans, rankings
 from app.settings import Settings, load_settings
 from app.wiring import Planner
 
@@ -33,6 +33,7 @@ def create_app(
     for router in (
         plans.router,
         comparisons.router,
+        rankings.router,
         catalog.router,
         knowledge.router,
         knowledge.pages,

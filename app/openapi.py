@@ -15,8 +15,11 @@ from app.schemas import Liveness, PlanAnswer, PlanPending, Problem, Readiness
 from app.schemas_catalogue import ChipList, LeverList, ModelAnswer, ModelList, ObjectiveList
 from app.schemas_knowledge import KnowledgeAnswer, NoteAdded, NoteAnswer
 from app.schemas_launch import LaunchAnswer
+from app.schemas_ranking import RankRequest, SizeRequest
 from app.units_doc import unit_of
 from app.uploads import RAW_TYPES
+from projector.ranking.records import SpaceRanking
+from projector.ranking.sizing_records import Sizing
 from traces.compare.types import Comparison
 
 RECORDS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
@@ -26,6 +29,10 @@ RECORDS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
     (LaunchAnswer, "serialization"),
     (ComparisonRequest, "validation"),
     (Comparison, "serialization"),
+    (RankRequest, "validation"),
+    (SpaceRanking, "serialization"),
+    (SizeRequest, "validation"),
+    (Sizing, "serialization"),
     (ChipList, "serialization"),
     (ModelList, "serialization"),
     (ModelAnswer, "serialization"),

@@ -13,7 +13,7 @@ from app.wording import plain
 
 WIDTH = 120
 LEFT, RIGHT = "left", "right"
-WHOLE = ("chips", "chip", "model", "lever", "objective", "figure")  # columns of names that are not cut
+WHOLE = ("chips", "chip", "layout", "model", "lever", "objective", "figure")  # columns of names that are not cut
 
 
 def console() -> Console:

@@ -21,6 +21,8 @@ SUFFIXES = {
     "_dimensions": "dimensions",
     "_layers": "layers",
     "_usd": "US dollars",
+    "_days": "days",
+    "_chip_hours": "chip-hours",
     "_count": "count",
     "_size": "count",
     "_rank": "rank",
@@ -33,6 +35,10 @@ DEGREE = "devices"
 # fields whose name alone does not say it
 NAMED = {
     "wait": "s",
+    "days": "days",
+    "tokens_per_s": "tokens/s",
+    "cost": "as the field `cost_unit` of the answer says, or `unpriced_unit` where nothing has a price",
+    "top": "layouts",
     "seq_len": "tokens",
     "sliding_window": "tokens",
     "max_positions": "tokens",

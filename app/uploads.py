@@ -73,11 +73,25 @@ async def receive(request: Request, store: TraceStore, max_trace_bytes: int) -> 
             raise UnsupportedMedia(f"content type {other!r}" if other else "no content type", hint=FORMS_HINT)
 
 
-async def _receive_json(request: Request) -> Upload:
+async def received_json(request: Request) -> bytes:
+    """The body of a request that is one JSON text. UnsupportedMedia, RequestTooLarge."""
+    media_type, _ = parse_options_header(request.headers.get("content-type"))
+    if media_type != b"application/json" or request.headers.get("content-encoding", "identity") != "identity":
+        raise UnsupportedMedia(
+            f"content type {media_type.decode('latin-1')!r}", hint="send the request as application/json, uncompressed"
+        )
+    return await _json_text(request)
+
+
+async def _json_text(request: Request) -> bytes:
     body = bytearray()
     async for chunk in _limited(request, MAX_REQUEST_BYTES, RequestTooLarge):
         body += chunk
-    return Upload(parse_request(bytes(body)), ())
+    return bytes(body)
+
+
+async def _receive_json(request: Request) -> Upload:
+    return Upload(parse_request(await _json_text(request)), ())
 
 
 async def _receive_raw(request: Request, store: TraceStore, max_trace_bytes: int) -> Upload:

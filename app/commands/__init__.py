@@ -3,7 +3,7 @@
 import argparse
 from typing import Protocol
 
-from app.commands import catalog, compare, demo, diagnose, eval, knowledge, plan, project, serve, summarise
+from app.commands import catalog, compare, demo, diagnose, eval, knowledge, plan, project, rank, serve, size, summarise
 
 
 class Command(Protocol):
@@ -27,6 +27,8 @@ COMMANDS: dict[str, Command] = {
     "summarise": summarise,
     "compare": compare,
     "project": project,
+    "rank": rank,
+    "size": size,
     "eval": eval,
     "catalog": catalog,
     "knowledge": knowledge,

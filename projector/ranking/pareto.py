@@ -14,8 +14,7 @@ def pareto_rows(losses: NDArray[np.float64]) -> NDArray[np.intp]:
     if losses.shape[1] == 2:
         second = losses[rest, 1]
         before = np.concatenate(([np.inf], np.minimum.accumulate(second)[:-1]))
-        kept: NDArray[np.intp] = rest[second < before]
-        return kept
+        return np.asarray(rest[second < before], dtype=np.intp)
     members = []
     while rest.size:
         members.append(rest[0])

@@ -1,0 +1,97 @@
+"""A job described by arguments: the workload, the cluster, a plan."""
+
+import argparse
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from projector.errors import InvalidDescription, UnknownName
+from projector.specs.cluster import ClusterSpec
+from projector.specs.plan import ParallelismPlan
+from projector.specs.workload import WorkloadSpec
+
+TRAINING = ("seq_len", "global_batch")
+SERVING = ("input_len", "output_len", "concurrency")
+SWITCHES = {"true": True, "false": False}
+
+R = TypeVar("R", bound=BaseModel)
+
+
+def add_workload(parser: argparse.ArgumentParser, *, serving: bool = True) -> None:
+    """--model, --precision and the sizes of the workload."""
+    parser.add_argument("--model", required=True, help="model of the catalogue")
+    parser.add_argument("--precision", default="bf16", help="precision of the workload (default bf16)")
+    parser.add_argument("--seq-len", type=int, help="training: tokens a sequence")
+    parser.add_argument("--global-batch", type=int, help="training: sequences a step over all devices")
+    if serving:
+        parser.add_argument("--input-len", type=int, help="serving: prompt tokens a request")
+        parser.add_argument("--output-len", type=int, help="serving: generated tokens a request")
+        parser.add_argument("--concurrency", type=int, help="serving: requests in flight over the fleet")
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """--chip, --chips, --topology, --slices."""
+    parser.add_argument("--chip", required=True, help="chip of the catalogue, id or alias")
+    parser.add_argument("--chips", type=int, required=True, help="number of chips")
+    parser.add_argument("--topology", metavar="AxBxC", help="torus shape of one slice, for example 4x4x8")
+    parser.add_argument("--slices", type=int, default=1, help="slices joined by DCN (default 1)")
+
+
+def workload_of(arguments: argparse.Namespace) -> WorkloadSpec:
+    """The workload that the arguments of `add_workload` describe. InvalidDescription where sizes are missing."""
+    sizes = {name: getattr(arguments, name, None) for name in TRAINING + SERVING}
+    given = {name: value for name, value in sizes.items() if value is not None}
+    serving = any(name in given for name in SERVING)
+    needed = SERVING if serving else TRAINING
+    missing = [f"--{name.replace('_', '-')}" for name in needed if name not in given]
+    if missing:
+        training = "--seq-len and --global-batch (training)"
+        both = f"{training}, or --input-len, --output-len and --concurrency (serving)"
+        raise InvalidDescription(
+            f"{', '.join(missing)} missing", hint=f"give {both if 'concurrency' in vars(arguments) else training}"
+        )
+    phase = "serving" if serving else "training"
+    return described(
+        WorkloadSpec, {"phase": phase, "model": arguments.model, "precision": arguments.precision, **given}
+    )
+
+
+def cluster_of(arguments: argparse.Namespace, chip_id: str) -> ClusterSpec:
+    """The cluster of chips `chip_id` that the arguments of `add_cluster` describe."""
+    topology = None if arguments.topology is None else tuple(arguments.topology.lower().split("x"))
+    values = {"chip": chip_id, "chips": arguments.chips, "topology": topology, "slices": arguments.slices}
+    return described(ClusterSpec, values)
+
+
+def plan_of(text: str, phase: str, option: str = "--plan") -> ParallelismPlan:
+    """A plan from "dp=8,tp=4,sp=true". UnknownName, InvalidDescription. option: the argument it was given as."""
+    values: dict[str, object] = dict(fields_of(text, option))
+    if values.setdefault("phase", phase) != phase:
+        raise InvalidDescription(f"{option} says phase={values['phase']}, the sizes say {phase}")
+    return described(ParallelismPlan, values)
+
+
+def fields_of(text: str, option: str) -> dict[str, int | bool | str]:
+    """Plan fields with their values from "dp=8,sp=true": numbers and switches as such, all else as words."""
+    values: dict[str, int | bool | str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        key, separator, value = item.partition("=")
+        if key not in ParallelismPlan.model_fields:
+            raise UnknownName("plan field", key, ParallelismPlan.model_fields)
+        if not separator or key in values:
+            raise InvalidDescription(f"{option}: {item!r}", hint="each field once, as KEY=VALUE")
+        values[key] = int(value) if value.isdecimal() else SWITCHES.get(value.lower(), value)
+    if not values:
+        raise InvalidDescription(f"{option} names no field", hint=f"for example {option} dp=8,tp=4")
+    return values
+
+
+def described(record: type[R], values: Mapping[str, object]) -> R:
+    """The record; InvalidRequest with one entry a wrong value."""
+    from app.validation import InvalidRequest, field_problems
+
+    try:
+        return record.model_validate(values)
+    except ValidationError as error:
+        raise InvalidRequest(tuple(field_problems(error, record))) from error

@@ -1,0 +1,174 @@
+"""`shardwise rank` and `shardwise size` for people."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from agents.causes import CAUSE_PHRASE
+from agents.planning.resolve import plan_text as layout_text
+from app import wording
+from app.schemas_ranking import RankRequest, SizeRequest
+from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table
+from app.wording import change, ms, number, percent, plain, words
+from projector.breakdown import Projection
+from projector.ranking.records import ObjectiveValue, ParetoSet, RankedPlan, ReliefRanking, SpaceRanking
+from projector.ranking.sizing_records import Sizing, SizingOption
+
+# headers that fit beside each other; other objectives go by their name and unit
+LABELS = {
+    "tokens_per_s_per_chip": "tokens/s/chip",
+    "step_time_s": "step [s]",
+    "mfu": "MFU",
+    "memory_per_chip_gb": "memory [GB]",
+    "cost_per_million_tokens": "USD/M tokens",
+    "energy_per_token_j": "J/token",
+    "decode_throughput_tps_per_gpu": "decode tokens/s/chip",
+    "total_throughput_tps_per_gpu": "all tokens/s/chip",
+    "ttft_ms": "TTFT [ms]",
+    "itl_ms": "TPOT [ms]",
+    "request_latency_ms": "request [ms]",
+}
+
+
+def show_ranking(ranking: SpaceRanking, request: RankRequest) -> None:
+    """The best layouts, the Pareto set, what relieves a cause, and what bounds it all."""
+    out = console()
+    model = request.workload.model or (request.architecture.name if request.architecture else wording.UNKNOWN)
+    heading(out, f"{plain(model)} on {request.cluster.chips} x {request.cluster.chip}, by {ranking.objective.name}")
+    paragraph(
+        out,
+        f"{ranking.candidates_considered:,} plans considered, {ranking.candidates_feasible:,} feasible, "
+        f"{ranking.layouts_count:,} layouts; {ranking.leading_count:,} share the first rank, as they lie within "
+        f"{percent(ranking.tie_frac)} of the best",
+    )
+    if ranking.why_none:
+        paragraph(out, ranking.why_none)
+    if ranking.current is not None:
+        paragraph(out, f"Current plan: {wording.plan_text(ranking.current.plan)}, {ms(ranking.current.step_time_s)} ms")
+    if ranking.ranked:
+        section(out, f"Layouts, best first ({ranking.ranked[0].projection.step_time_interval_s.basis})")
+        _show_ranked(out, ranking.ranked)
+    if ranking.relief is not None:
+        _show_relief(out, ranking.relief)
+    if ranking.pareto is not None:
+        _show_pareto(out, ranking.pareto)
+    if ranking.nearest_miss is not None:
+        miss = ranking.nearest_miss
+        section(out, "Nearest miss")
+        paragraph(out, f"{wording.plan_text(miss.plan)}: {wording.verdict(miss)}")
+    assumptions = ranking.ranked[0].projection.assumptions if ranking.ranked else ()
+    bullets(out, "Assumptions", (*ranking.assumptions, *assumptions))
+    bullets(out, "Unknown", [one.reason for one in ranking.unknown])
+    bullets(out, "What bounds the search", ranking.notes)
+
+
+def show_sizing(sizing: Sizing, request: SizeRequest) -> None:
+    """Machines by cost, those without a price apart, cost against time, and what has no plan."""
+    out = console()
+    model = request.workload.model or (request.architecture.name if request.architecture else wording.UNKNOWN)
+    heading(out, f"{plain(model)}: machines by {sizing.cost_unit}")
+    if sizing.options:
+        section(out, "Machines with a price")
+        out.print(_options_table(sizing.options))
+    if sizing.unpriced:
+        section(out, f"Machines without a price, by {sizing.unpriced_unit}")
+        out.print(_options_table(sizing.unpriced))
+    if not any(one.rank == 1 for one in (*sizing.options, *sizing.unpriced)):
+        paragraph(out, "No machine meets the target.")
+    for one in (*sizing.options, *sizing.unpriced):
+        if one.rank == 1:
+            _show_machine(out, one)
+    if sizing.pareto:
+        unit = sizing.cost_unit if sizing.options else sizing.unpriced_unit
+        section(out, "Nothing is both faster and cheaper than these")
+        rows = [(f"{p.chips} x {p.chip}", ms(p.step_time_s), number(p.cost), words(p.met)) for p in sizing.pareto]
+        out.print(table(("chips", "step [ms]", unit, "target met"), rows, (LEFT, RIGHT, RIGHT, LEFT)))
+    bullets(out, "No plan", [f"{one.chips} x {one.chip}: {one.reason}" for one in sizing.refused])
+    bullets(out, "Notes", sizing.notes)
+
+
+def _show_ranked(out: Console, plans: Sequence[RankedPlan]) -> None:
+    names = [figure.objective for figure in plans[0].figures if figure.objective != "step_time_s"]
+    rows = [
+        (
+            str(entry.rank),
+            layout_text(entry.projection.plan),
+            ms(entry.projection.step_time_s),
+            _range(entry.projection),
+            *_values(entry.figures, names),
+            change(-entry.behind_frac) if entry.behind_frac else "",
+            "" if entry.gain_frac is None else change(entry.gain_frac),
+        )
+        for entry in plans
+    ]
+    headers = ("rank", "layout", "step [ms]", "range [ms]", *(LABELS[name] for name in names), "to best", "gain")
+    out.print(table(headers, rows, (RIGHT, LEFT, RIGHT, RIGHT, *(RIGHT,) * len(names), RIGHT, RIGHT)))
+    bullets(out, "The plans of these layouts, in this order", [wording.plan_text(one.projection.plan) for one in plans])
+
+
+def _show_relief(out: Console, relief: ReliefRanking) -> None:
+    of = "its bytes" if relief.cause == "hbm_capacity" else "the current step"
+    section(out, f"What relieves {CAUSE_PHRASE[relief.cause]} ({percent(relief.share_frac)} of {of})")
+    if not relief.plans:
+        paragraph(out, "No layout that is no slower saves any of it.")
+        return
+    rows = [
+        (
+            str(entry.rank),
+            layout_text(entry.projection.plan),
+            percent(entry.saved_frac),
+            ms(entry.projection.step_time_s),
+            "" if entry.gain_frac is None else change(entry.gain_frac),
+        )
+        for entry in relief.plans
+    ]
+    headers = ("rank", "layout", f"saved, of {of}", "step [ms]", "gain")
+    out.print(table(headers, rows, (RIGHT, LEFT, RIGHT, RIGHT, RIGHT)))
+
+
+def _show_pareto(out: Console, pareto: ParetoSet) -> None:
+    section(out, f"Pareto set: {len(pareto.plans)} of {pareto.members_count} members, which the others come close to")
+    rows = [(wording.plan_text(entry.plan), *_values(entry.figures, pareto.objectives)) for entry in pareto.plans]
+    out.print(
+        table(("plan", *(LABELS[name] for name in pareto.objectives)), rows, (LEFT, *(RIGHT,) * len(pareto.objectives)))
+    )
+
+
+def _options_table(options: Sequence[SizingOption]) -> Table:
+    rows = [
+        (
+            "" if one.rank is None else str(one.rank),
+            f"{one.chips} x {one.chip}",
+            layout_text(one.projection.plan),
+            number(one.tokens_per_s),
+            number(one.hourly_usd),
+            number(one.run_days),
+            number(one.run_usd),
+            number(one.run_chip_hours),
+            words(one.met) if not one.misses else "; ".join(miss.text for miss in one.misses),
+        )
+        for one in options
+    ]
+    headers = ("rank", "chips", "layout", "tokens/s", "USD/h", "days", "USD", "chip-hours", "target met")
+    return table(headers, rows, (RIGHT, LEFT, LEFT, *(RIGHT,) * 5, LEFT))
+
+
+def _show_machine(out: Console, option: SizingOption) -> None:
+    interval = option.tokens_per_s_interval
+    section(out, f"{option.chips} x {option.chip}")
+    paragraph(out, wording.plan_text(option.projection.plan))
+    paragraph(out, f"{number(interval.low)} to {number(interval.high)} tokens/s: {interval.basis}")
+    for text in option.projection.assumptions:
+        bullet(out, text)
+
+
+def _range(projection: Projection) -> str:
+    interval = projection.step_time_interval_s
+    return f"{ms(interval.low)} to {ms(interval.high)}"
+
+
+def _values(figures: Sequence[ObjectiveValue], names: Sequence[str]) -> list[str]:
+    """The named figures in their units; "unknown" for one that a plan has not."""
+    known = {figure.objective: figure.value for figure in figures}
+    return [number(known.get(name)) for name in names]
