@@ -1,13 +1,18 @@
 """Model FLOP: what training a token takes by the model's definition, whatever computes it."""
 
+from projector.graph.documents import context_tokens
 from projector.specs.architecture import ModelArchitecture
+from projector.specs.sequence_lengths import SequenceLengths
 
 
-def model_flop_per_token(model: ModelArchitecture, seq_len: int, *, trained_frac: float = 1.0) -> float:
+def model_flop_per_token(
+    model: ModelArchitecture, seq_len: int, lengths: SequenceLengths | None = None, *, trained_frac: float = 1.0
+) -> float:
     """Model FLOP a trained token, forward and backward, without recompute.
 
         (4 + 2 trained) N + 6 heads (head_dim + value_dim) sum over layers of min(window, seq_len) + 3 recurrence
 
+    In rows of several documents seq_len is the mean length of a token's own document (`context_tokens`).
     trained: share of the weights that have a gradient, 1 or with adapters 0 (theirs, below a hundredth, are left out).
     N: weights a token is multiplied with: active parameters without look-up tables, norms and other vectors. Attention
     is counted whole, not halved for the causal mask: the convention of PaLM (arXiv:2204.02311, appendix B; 12 heads
@@ -23,15 +28,15 @@ def model_flop_per_token(model: ModelArchitecture, seq_len: int, *, trained_frac
             recurrence_flop += one.layers * one.recurrence.model_flop_per_token
     multiplied = model.active_parameters - model.norm_parameters - vectors - tables
     weights_flop = (4.0 + 2.0 * trained_frac) * multiplied
-    return weights_flop + attention_flop_per_token(model, seq_len) + 3.0 * recurrence_flop
+    return weights_flop + attention_flop_per_token(model, seq_len, lengths) + 3.0 * recurrence_flop
 
 
-def attention_flop_per_token(model: ModelArchitecture, seq_len: int) -> float:
+def attention_flop_per_token(model: ModelArchitecture, seq_len: int, lengths: SequenceLengths | None = None) -> float:
     """The part of it that is attention: scores and their product with the values, over all pairs (formula above)."""
-    return sum(_attention_flop(one, seq_len) for one in model.by_sort())
+    return sum(_attention_flop(one, seq_len, lengths) for one in model.by_sort())
 
 
-def _attention_flop(model: ModelArchitecture, seq_len: int) -> float:
-    window = min(model.sliding_window or seq_len, seq_len)
-    context = (model.attention_layers - model.sliding_layers) * seq_len + model.sliding_layers * window
+def _attention_flop(model: ModelArchitecture, seq_len: int, lengths: SequenceLengths | None) -> float:
+    full, window = context_tokens(seq_len, lengths, None), context_tokens(seq_len, lengths, model.sliding_window)
+    context = (model.attention_layers - model.sliding_layers) * full + model.sliding_layers * window
     return 6.0 * model.heads * (model.head_dim + model.value_dim) * context

@@ -54,7 +54,16 @@ def project_many(
     if workload.phase == "training":
         seq_len, _ = sizes(workload, "seq_len", "global_batch")
         return project_training(
-            batch, architecture, seq_len, math_dtype, cluster, hardware, software, assumed, adapter=workload.adapter
+            batch,
+            architecture,
+            seq_len,
+            math_dtype,
+            cluster,
+            hardware,
+            software,
+            assumed,
+            adapter=workload.adapter,
+            lengths=workload.lengths,
         )
     load = Load(*sizes(workload, "concurrency", "input_len", "output_len"))
     return project_serving(batch, architecture, load, math_dtype, cluster, hardware, assumed)

@@ -10,12 +10,14 @@ from projector.cost.torus import slice_chips, slice_shape
 from projector.errors import InvalidDescription
 from projector.graph.adapters import check_targets
 from projector.graph.columns import DTYPE_BYTES, Switch, lookup
+from projector.graph.documents import useful_frac
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.fine_tuning import Adapter
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.sequence_lengths import SequenceLengths
 from projector.specs.software import CURRENT, Software
 from projector.specs.workload import WorkloadSpec
 
@@ -117,6 +119,8 @@ def assumptions(
         found.append(Assumption(f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"))
     if workload.adapter is not None:
         found.append(Assumption(_adapter_sentence(workload.adapter, model)))
+    if workload.lengths is not None and tokens is not None:
+        found.append(Assumption(_lengths_sentence(workload.lengths, tokens)))
     if batch.phase[0] == "training" and software == CURRENT:
         found.append(Assumption("fused attention kernels, no dropout"))
     if batch.phase[0] == "training":
@@ -125,6 +129,13 @@ def assumptions(
         found.append(Assumption("every request has the mean prompt and output length; no prefix is cached"))
         found.append(Assumption("sequence parallelism has no effect in serving", batch.sp.astype(bool)))
     return tuple(assumption for assumption in found if assumption.plans is None or assumption.plans.any())
+
+
+def _lengths_sentence(lengths: SequenceLengths, seq_len: int) -> str:
+    """What documents shorter than their rows mean, and how much padding there is."""
+    if lengths.rows == "packed":
+        return f"{lengths.text}: rows are full, attention skips other documents, ranks get equal work"
+    return f"{lengths.text}: {1 - useful_frac(seq_len, lengths):.0%} of the computed positions are padding"
 
 
 def _adapter_sentence(adapter: Adapter, model: ModelArchitecture) -> str:

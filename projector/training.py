@@ -34,6 +34,7 @@ from projector.cost.routes import routes
 from projector.cost.stages import Stages, stages
 from projector.cost.training_memory import training_memory
 from projector.graph.columns import Column, lookup
+from projector.graph.documents import useful_frac
 from projector.graph.groups import groups
 from projector.graph.operator import Pass
 from projector.graph.training_graph import TrainingGraph, training_graph
@@ -44,6 +45,7 @@ from projector.specs.fine_tuning import Adapter
 from projector.specs.hardware import ChipKind, HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.sequence_lengths import SequenceLengths
 from projector.specs.software import CURRENT, XLA, Software
 from projector.specs.software_of_model import software_of_model
 
@@ -73,6 +75,7 @@ def project_training(
     assumptions: tuple[Assumption, ...],
     *,
     adapter: Adapter | None = None,
+    lengths: SequenceLengths | None = None,
 ) -> ProjectionBatch:
     """Step time, memory and rates of every plan; columns of shape [len(batch)].
 
@@ -85,7 +88,7 @@ def project_training(
     """
     software = XLA if software == CURRENT and hardware.kind in COMPILED else software
     software = software_of_model(software, model)
-    graph = training_graph(batch, model, seq_len, math_dtype, software, adapter)
+    graph = training_graph(batch, model, seq_len, math_dtype, software, adapter, lengths)
     device = Device.of(hardware)
     rates = Rates.of(device, math_dtype, software)
     ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware), graph.recompute_layers)
@@ -93,10 +96,10 @@ def project_training(
     positions = stages(model, graph.degrees.pp, graph.virtual_stages, micro_batches, graph.scope.zero)
     switches = _switches(batch, software, hardware, adapter)
     breakdown = _breakdown(ledger, positions, graph, switches, micro_batches, rates)
-    tokens = batch.dp * batch.micro_batch * batch.grad_accum * float(seq_len)
+    tokens = batch.dp * batch.micro_batch * batch.grad_accum * float(seq_len) * useful_frac(seq_len, lengths)
     chips = graph.degrees.devices / hardware.devices_per_chip
     peak = lookup(math_dtype, device.linear_peaks())
-    flop = tokens * model_flop_per_token(model, seq_len, trained_frac=0.0 if adapter else 1.0)
+    flop = tokens * model_flop_per_token(model, seq_len, lengths, trained_frac=0.0 if adapter else 1.0)
     return ProjectionBatch(
         batch=batch,
         chip=hardware.id,

@@ -135,6 +135,14 @@ class Job:
         return self.workload is not None and self.workload.adapter is not None
 
     @property
+    def documents_note(self) -> str | None:
+        """What the data have to be where rows hold documents of their own length; None where a row is one document."""
+        lengths = None if self.workload is None else self.workload.lengths
+        if lengths is None:
+            return None
+        return f"The plan counts on {lengths.text}: the data and their attention mask are yours to set up so."
+
+    @property
     def devices_per_node(self) -> int | None:
         """Devices of one host, None where the chip is unknown."""
         if self.hardware is None:

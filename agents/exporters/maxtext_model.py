@@ -66,6 +66,8 @@ def describe_model(account: Account, job: Job) -> None:
     length = None if job.workload is None else job.workload.seq_len
     account.add("max_target_length", account.fill("SEQ_LENGTH", "tokens a sequence") if length is None else length)
     account.note(OPEN)
+    if job.documents_note is not None:
+        account.note(job.documents_note)
 
 
 def model_name(architecture: ModelArchitecture) -> str | None:

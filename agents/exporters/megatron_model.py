@@ -26,6 +26,8 @@ def describe_model(account: Account, job: Job) -> None:
     account.add("--tokenizer-type", "HuggingFaceTokenizer")
     account.add("--tokenizer-model", model_identifier(account, model))
     account.note(OPEN)
+    if job.documents_note is not None:
+        account.note(job.documents_note)
 
 
 def _shape(account: Account, model: ModelArchitecture) -> None:

@@ -37,6 +37,8 @@ def resolve_workload(
             origins.stated(f"workload.{key}", value, f"request.workload.{key}")
     if stated.adapter is not None:
         origins.stated("workload.adapter", stated.adapter.text, "request.workload.adapter")
+    if stated.lengths is not None:
+        origins.stated("workload.lengths", stated.lengths.text, "request.workload.lengths")
     precision = _precision(stated, summary, phase, architecture, origins)
     shared = {"phase": phase, "model": architecture.name if architecture else None, "precision": precision}
     if phase == "training":
@@ -113,8 +115,9 @@ def _training(
             f"a step of {global_batch:,} sequences on {devices:,} devices is beyond {MOST_SEQUENCES:,}",
             hint="state workload.global_batch",
         )
-    sizes = {"seq_len": seq_len, "global_batch": global_batch, "adapter": stated.adapter}
-    return WorkloadSpec.model_validate(shared | sizes), current
+    sizes = {"seq_len": seq_len, "global_batch": global_batch}
+    content = {"adapter": stated.adapter, "lengths": stated.lengths}
+    return WorkloadSpec.model_validate(shared | sizes | content), current
 
 
 def _seen_seq_len(shapes: ModelShapes, parts: int, origins: Origins) -> int | None:

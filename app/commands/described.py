@@ -19,15 +19,27 @@ R = TypeVar("R", bound=BaseModel)
 
 
 def add_workload(parser: argparse.ArgumentParser, *, serving: bool = True) -> None:
-    """--model, --precision and the sizes of the workload."""
+    """--model, --precision, the sizes of the workload, and what a training step trains."""
     parser.add_argument("--model", required=True, help="model of the catalogue")
     parser.add_argument("--precision", default="bf16", help="precision of the workload (default bf16)")
     parser.add_argument("--seq-len", type=int, help="training: tokens a sequence")
     parser.add_argument("--global-batch", type=int, help="training: sequences a step over all devices")
+    _add_training_content(parser)
     if serving:
         parser.add_argument("--input-len", type=int, help="serving: prompt tokens a request")
         parser.add_argument("--output-len", type=int, help="serving: generated tokens a request")
         parser.add_argument("--concurrency", type=int, help="serving: requests in flight over the fleet")
+
+
+def _add_training_content(parser: argparse.ArgumentParser) -> None:
+    """--lora-rank, --lora-targets, --frozen-dtype, --packed, --padded."""
+    parser.add_argument("--lora-rank", type=int, help="training: low-rank adapters of this rank on frozen weights")
+    parser.add_argument("--lora-targets", metavar="A,B,...", help="projections with adapters (default: all linear)")
+    parser.add_argument("--frozen-dtype", help="dtype of the frozen weights, fp4 for QLoRA (default bf16)")
+    rows = parser.add_mutually_exclusive_group()
+    meaning = "training: documents of this mean length (and 95th percentile)"
+    rows.add_argument("--packed", metavar="MEAN[,P95]", help=f"{meaning} packed into the rows of seq-len tokens")
+    rows.add_argument("--padded", metavar="MEAN[,P95]", help=f"{meaning} padded to seq-len tokens")
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -52,9 +64,29 @@ def workload_of(arguments: argparse.Namespace) -> WorkloadSpec:
             f"{', '.join(missing)} missing", hint=f"give {both if 'concurrency' in vars(arguments) else training}"
         )
     phase = "serving" if serving else "training"
-    return described(
-        WorkloadSpec, {"phase": phase, "model": arguments.model, "precision": arguments.precision, **given}
-    )
+    shared = {"phase": phase, "model": arguments.model, "precision": arguments.precision}
+    return described(WorkloadSpec, shared | given | {"adapter": _adapter(arguments), "lengths": _lengths(arguments)})
+
+
+def _adapter(arguments: argparse.Namespace) -> dict[str, object] | None:
+    """The adapters as the request's `workload.adapter`; None where no rank is given."""
+    stated: dict[str, object] = {"rank": arguments.lora_rank, "frozen_dtype": arguments.frozen_dtype}
+    if arguments.lora_targets is not None:
+        stated["targets"] = tuple(arguments.lora_targets.split(","))
+    given = {key: value for key, value in stated.items() if value is not None}
+    if given and arguments.lora_rank is None:
+        raise InvalidDescription("--lora-targets and --frozen-dtype without --lora-rank")
+    return given or None
+
+
+def _lengths(arguments: argparse.Namespace) -> dict[str, object] | None:
+    """--packed or --padded as the request's `workload.lengths`."""
+    for rows in ("packed", "padded"):
+        text: str | None = getattr(arguments, rows)
+        if text is not None:
+            mean, _, p95 = text.partition(",")
+            return {"rows": rows, "mean_tokens": mean, "p95_tokens": p95 or None}
+    return None
 
 
 def cluster_of(arguments: argparse.Namespace, chip_id: str) -> ClusterSpec:

@@ -9,7 +9,7 @@ HELP = "project one plan of one model on one cluster"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--model, --chip, --chips, --topology, --slices, --plan, workload sizes, --json."""
+    """--model, --chip, --chips, --topology, --slices, --plan, workload sizes, what is trained, --json."""
     add_workload(parser)
     add_cluster(parser)
     parser.add_argument("--plan", required=True, metavar="KEY=VALUE,...", help="plan fields, for example dp=8,tp=4")

@@ -7,19 +7,21 @@ import numpy as np
 from projector.graph.adapters import with_adapters
 from projector.graph.backward import backward
 from projector.graph.columns import DTYPE_BYTES, Column, Switch, lookup
+from projector.graph.documents import row_pairs
 from projector.graph.groups import Degrees
 from projector.graph.layer import forward
 from projector.graph.offload import offloaded_inputs
 from projector.graph.operator import Operator
 from projector.graph.recompute_modules import chosen_modules, with_modules
 from projector.graph.recomputed import recompute, recompute_mode
-from projector.graph.scope import AttentionWork, Scope, causal_pairs
+from projector.graph.scope import AttentionWork, Scope
 from projector.graph.sync import context_parallel, data_parallel, pipeline_sends
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.fine_tuning import Adapter
 from projector.specs.plan import RecomputeModule
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.sequence_lengths import SequenceLengths
 from projector.specs.software import Software
 
 
@@ -50,15 +52,17 @@ def training_graph(
     math_dtype: AnyColumn,
     software: Software,
     adapter: Adapter | None = None,
+    lengths: SequenceLengths | None = None,
 ) -> TrainingGraph:
     """Operators of one optimizer step for every plan, columns of shape [len(batch)].
 
     One micro-batch is micro_batch sequences of seq_len tokens, over cp. GEMMs run in math_dtype: fp8, int8 and fp4
     narrow their operands; attention, head and everything between stay in 16 bit (fp32 stays fp32).
     adapter: only low-rank adapters are trained (`projector.graph.adapters`); None: all weights.
+    lengths: of the documents in the rows (`projector.graph.documents`); None: a row is one document.
     """
     degrees = Degrees.of(batch)
-    scope = training_scope(batch, degrees, model, seq_len, math_dtype, software)
+    scope = training_scope(batch, degrees, model, seq_len, math_dtype, software, lengths)
     virtual_stages = np.where(batch.schedule == "interleaved", batch.vp, 1).astype(np.float64)
     mode = recompute_mode(batch.recompute)
     modules, by_module = chosen_modules(batch.recompute_modules), batch.recompute_modules != ""
@@ -94,17 +98,18 @@ def training_scope(
     seq_len: int,
     math_dtype: AnyColumn,
     software: Software,
+    lengths: SequenceLengths | None = None,
 ) -> Scope:
     """The columns a layer's training operators depend on."""
     sequences = batch.micro_batch.astype(np.float64)
     tokens = sequences * seq_len / degrees.cp
 
     def attention(of: ModelArchitecture) -> tuple[AttentionWork, ...]:
-        window_pairs = causal_pairs(seq_len, of.sliding_window, chunked=of.chunked_window)
+        window_pairs = row_pairs(seq_len, documents, of.sliding_window, chunked=of.chunked_window)
         return (
             AttentionWork(
                 queries=tokens,
-                full_pairs=sequences * causal_pairs(seq_len, None) / degrees.cp,
+                full_pairs=sequences * row_pairs(seq_len, documents, None) / degrees.cp,
                 window_pairs=sequences * window_pairs / degrees.cp,
                 full_keys=sequences * seq_len,
                 window_keys=sequences * seq_len,
@@ -115,6 +120,8 @@ def training_scope(
 
     element = lookup(math_dtype, DTYPE_BYTES)
     act_bytes = np.maximum(element, 2.0)
+    # kernels that write the score matrix write all of it, whatever is masked
+    documents = lengths if software.attention == "fused" else None
     return Scope(
         model=model,
         software=software,

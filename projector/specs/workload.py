@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 from projector.specs.fine_tuning import Adapter
 from projector.specs.plan import Dtype, Phase
 from projector.specs.record import MOST_SEQUENCES, MOST_TOKENS, Record
+from projector.specs.sequence_lengths import SequenceLengths
 
 
 class WorkloadSpec(Record):
@@ -31,6 +32,9 @@ class WorkloadSpec(Record):
     adapter: Adapter | None = Field(
         None, description="training: low-rank adapters on frozen weights (LoRA, QLoRA); None: all weights are trained"
     )
+    lengths: SequenceLengths | None = Field(
+        None, description="training: documents shorter than the rows, packed or padded; None: a row is one document"
+    )
 
     @property
     def sequence_tokens(self) -> int | None:
@@ -43,10 +47,22 @@ class WorkloadSpec(Record):
 
     @model_validator(mode="after")
     def _keys_match_phase(self) -> Self:
-        training_only = {"seq_len": self.seq_len, "global_batch": self.global_batch, "adapter": self.adapter}
+        training_only = {
+            "seq_len": self.seq_len,
+            "global_batch": self.global_batch,
+            "adapter": self.adapter,
+            "lengths": self.lengths,
+        }
         serving_only = {"input_len": self.input_len, "output_len": self.output_len, "concurrency": self.concurrency}
         foreign = serving_only if self.phase == "training" else training_only
         given = [key for key, value in foreign.items() if value is not None]
         if given:
             raise ValueError(f"{', '.join(given)} has no meaning in a {self.phase} workload")
+        return self
+
+    @model_validator(mode="after")
+    def _documents_fit_their_rows(self) -> Self:
+        if self.lengths is not None and self.seq_len is not None and self.lengths.mean_tokens > self.seq_len:
+            mean = f"{self.lengths.mean_tokens:g}"
+            raise ValueError(f"documents of {mean} tokens in the mean do not fit rows of seq_len {self.seq_len}")
         return self

@@ -10,6 +10,7 @@ from agents.exporters.megatron import EXPORTER
 from projector.errors import InvalidDescription
 from projector.specs.fine_tuning import Adapter
 from projector.specs.plan import ParallelismPlan
+from projector.specs.sequence_lengths import SequenceLengths
 
 
 def exported(**fields):
@@ -196,3 +197,9 @@ def test_adapters_are_not_launched_as_a_step_on_all_weights():
     config = EXPORTER.export(replace(job, workload=work))
     assert config.command == ()
     assert all("low-rank adapters" in each.reason for each in config.refused)
+
+
+def test_packed_rows_are_left_to_the_data_and_said():
+    job = training_job(dp=8, fsdp=8, zero_stage=3)
+    work = job.workload.model_copy(update={"lengths": SequenceLengths(rows="packed", mean_tokens=512)})
+    assert any("512 tokens in the mean, packed" in note for note in EXPORTER.export(replace(job, workload=work)).notes)

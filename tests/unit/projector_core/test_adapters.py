@@ -9,6 +9,7 @@ from projector.cost.stages import stages
 from projector.errors import InvalidDescription
 from projector.graph.operator import Operator
 from projector.graph.training_graph import training_graph
+from projector.model_flop import model_flop_per_token
 from projector.project import project
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.fine_tuning import LINEAR_TARGETS, Adapter
@@ -16,7 +17,6 @@ from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import CURRENT
-from projector.training import model_flop_per_token
 
 CHIP = switched_chip()
 ONE_DEVICE = ParallelismPlan(micro_batch=4, grad_accum=1)
