@@ -120,6 +120,7 @@ def _widened(operator: Operator, scope: Scope) -> Iterator[Operator]:
         flop=scope.zero,
         moved_bytes=weights * (operator.frozen_bytes + scope.linear_bytes),
         ends_layer=operator.ends_layer,
+        rerun=operator.rerun,
     )
     yield replace(widen, back=(widen,))
 
@@ -185,8 +186,9 @@ def _thin(frozen: Operator, name: str, product: Product, scope: Scope) -> Operat
         parameters=product.matrices * inner * outer,
         expert=frozen.expert,
         saved_bytes=kept,
-        kept_bytes=kept,
+        kept_bytes=np.where(frozen.rerun, 0.0, kept),
         ends_layer=frozen.ends_layer,
+        rerun=frozen.rerun,
     )
 
 
@@ -201,6 +203,7 @@ def _sum(frozen: Operator, name: str, elements: Column, scope: Scope) -> Operato
         flop=scope.zero,
         moved_bytes=3 * elements * scope.act_bytes * scope.software.pointwise_passes,
         ends_layer=frozen.ends_layer,
+        rerun=frozen.rerun,
     )
 
 
