@@ -114,7 +114,7 @@ def assumptions(
         left = ", ".join(model.class_defaults)
         found.append(Assumption(f"not stated of {model.name}, as its class in transformers has it: {left}"))
     if model.is_moe:
-        found.append(Assumption("the router spreads tokens evenly over experts and drops none"))
+        found.append(_routing(software))
     if model.mtp_layers:
         found.append(Assumption(f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"))
     if workload.adapter is not None:
@@ -146,6 +146,12 @@ def _adapter_sentence(adapter: Adapter, model: ModelArchitecture) -> str:
         f"adapters of rank {adapter.rank} on {', '.join(adapter.targets)}{untouched}, without dropout; the interval is "
         "that of steps that train all weights"
     )
+
+
+def _routing(software: Software) -> Assumption:
+    if software.expert_load == 1.0:
+        return Assumption("the router spreads tokens evenly over experts and drops none")
+    return Assumption(f"the busiest device computes {software.expert_load:g} times its even share of expert rows")
 
 
 def _cluster_assumptions(cluster: ClusterSpec, hardware: HardwareProfile) -> list[Assumption]:

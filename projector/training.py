@@ -37,7 +37,7 @@ from projector.graph.columns import Column, lookup
 from projector.graph.documents import useful_frac
 from projector.graph.groups import groups
 from projector.graph.operator import Pass
-from projector.graph.training_graph import TrainingGraph, training_graph
+from projector.graph.training_graph import TrainingGraph, overlaps_micro_batches, training_graph
 from projector.model_flop import model_flop_per_token
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
@@ -94,7 +94,7 @@ def project_training(
     ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware), graph.recompute_layers)
     micro_batches = batch.grad_accum.astype(np.float64)
     positions = stages(model, graph.degrees.pp, graph.virtual_stages, micro_batches, graph.scope.zero)
-    switches = _switches(batch, software, hardware, adapter)
+    switches = _switches(batch, model, software, hardware, adapter)
     breakdown = _breakdown(ledger, positions, graph, switches, micro_batches, rates)
     tokens = batch.dp * batch.micro_batch * batch.grad_accum * float(seq_len) * useful_frac(seq_len, lengths)
     chips = graph.degrees.devices / hardware.devices_per_chip
@@ -119,7 +119,11 @@ def project_training(
     )
 
 
-def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile, adapter: Adapter | None) -> Switches:
+def _switches(
+    batch: PlanBatch, model: ModelArchitecture, software: Software, hardware: HardwareProfile, adapter: Adapter | None
+) -> Switches:
+    # all micro-batches but the first have another beside them
+    beside = np.where(overlaps_micro_batches(batch, model), 1 - 1 / batch.grad_accum, 0.0)
     return Switches(
         grad_reduce=batch.overlap_grad_reduce.astype(bool),
         param_gather=batch.overlap_param_gather.astype(bool),
@@ -127,7 +131,7 @@ def _switches(batch: PlanBatch, software: Software, hardware: HardwareProfile, a
         interleaved=(batch.schedule == "interleaved") & (batch.vp > 1),
         # frozen products have no weight gradients to hide a collective behind
         tp_gradients=software.async_tp_gradients and adapter is None,
-        expert=software.expert_overlap,
+        expert=np.maximum(software.expert_overlap * 1.0, beside),
         contention_frac=CONTENTION_FRAC[hardware.kind],
         tp_contention_frac=TP_CONTENTION_FRAC[hardware.kind],
     )

@@ -204,6 +204,8 @@ class _Reading:
                 "cp": cp,
                 "ep": ep,
                 "etp": stated.etp or (tp if ep == 1 and self.architecture.is_moe else 1),
+                "expert_dispatch": _dispatch(stated.dispatcher) if ep > 1 else "auto",
+                "overlap_ep": ep > 1 and accumulation > 1 and "1f1b overlap" in stated.notes.lower(),
                 "micro_batch": micro,
                 "grad_accum": accumulation,
                 "recompute": recompute,
@@ -251,6 +253,14 @@ class _Reading:
         batch = PlanBatch.from_plans(plans)
         legal = legal_mask(batch, workload, self.architecture, self.cluster, self.hardware)
         return tuple(plan for plan, keeps in zip(plans, legal, strict=True) if keeps or plan.vp == 1)
+
+
+def _dispatch(printed: str | None) -> str:
+    """How tokens reach experts; dispatchers of other names send one copy a domain (DeepEP, HybridEP)."""
+    if printed is None:
+        return "auto"
+    kinds = {"a2a": "all_to_all", "alltoall": "all_to_all", "allgather": "all_gather"}
+    return kinds.get(printed.lower(), "deepep")
 
 
 def _with_schedule(plan: ParallelismPlan, chunks: int, printed: str | None) -> ParallelismPlan:

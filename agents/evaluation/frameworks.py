@@ -224,17 +224,16 @@ def framework_of_row(name: str, source: str) -> Framework:
 
 
 def software_of(framework: Framework, row: MeasuredRow) -> Software:
-    """The stack's kernels in the release a row names, with how it says that tokens reach their experts."""
+    """The stack's kernels in the release a row names, with what the row says of its memory and its experts."""
     plan, software = row.plan, framework.software
     changed: dict[str, object] = {}
     if software == MEGATRON_RECIPES:
         found = RELEASE.search(row.release or "")
         release = None if found is None else (int(found[1]), int(found[2]))
         software = megatron_recipes(release, block_scaled=row.precision in BLOCK_SCALED)
-    if plan.dispatcher is not None:
-        changed["expert_dispatch"] = "expert" if plan.dispatcher.lower() in ("a2a", "alltoall") else "token"
-    if "1f1b overlap" in plan.notes.lower():
-        changed["expert_overlap"] = True
+    if plan.capacity_factor is not None and plan.capacity_factor > 0:
+        # experts of a fixed capacity take their tokens by dense products: no permutation by index kernels around them
+        changed |= {"expert_load": max(plan.capacity_factor, 1.0), "expert_passes": 1.0}
     dated = DATED.search(row.document)
     if software == TORCHTITAN and dated is not None and int(dated[1]) < 2025:
         software = TORCHTITAN_2024

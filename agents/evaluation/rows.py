@@ -13,6 +13,8 @@ Degrees = tuple[int, int, int, int]
 # "4 slice(s) of 256 chips" and "4 x v6e-256" are four slices, "4x8x8" is the shape of one
 SLICES = re.compile(r"^\s*(\d{1,5}) (?:x |slice)", re.IGNORECASE)
 SHAPE = re.compile(r"\d{1,5}(?:x\d{1,5}){1,2}")
+# a plain decimal number in words
+NUMBER = re.compile(r"-?\d{1,6}(?:\.\d{1,6})?")
 # switches with which a row says that the optimizer lives in host memory
 OFFLOADS = ("cpu_offload_optimizer", "offload_optimizer")
 # frameworks whose log prints memory in units of 2^30 bytes
@@ -41,6 +43,7 @@ class StatedPlan:
     slices: int
     overlap_tp: bool | None
     dispatcher: str | None
+    capacity_factor: float | None
     method: str | None
     offloads_optimizer: bool
     notes: str
@@ -226,6 +229,7 @@ def _plan(adopted: Fields, note: str) -> StatedPlan:
         slices=_slices(mesh),
         overlap_tp=overlap,
         dispatcher=extra.text("dispatcher"),
+        capacity_factor=_capacity_factor(extra),
         method=extra.text("method"),
         offloads_optimizer=any(bool(extra.switch(name)) for name in OFFLOADS),
         notes=extra.text("notes") or "",
@@ -234,6 +238,13 @@ def _plan(adopted: Fields, note: str) -> StatedPlan:
         adapter_rank=_count(extra, "lora_rank") or (int(adapter[1]) if adapter else None),
         adapter_scope=extra.text("lora_scope") or (adapter[2] if adapter else None),
     )
+
+
+def _capacity_factor(extra: Fields) -> float | None:
+    """Rows an expert is padded to over its even share; MaxText prints it as text, and -1 where nothing is dropped."""
+    text = extra.values.get("capacity_factor")
+    numbers = Fields({"capacity_factor": float(text)}) if isinstance(text, str) and NUMBER.fullmatch(text) else extra
+    return numbers.number("capacity_factor")
 
 
 def _offloads_inputs(policy: str | None, place: str | None) -> bool | None:

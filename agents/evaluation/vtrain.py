@@ -107,6 +107,7 @@ def _plan(tp: int, pp: int) -> StatedPlan:
         slices=1,
         overlap_tp=False,
         dispatcher=None,
+        capacity_factor=None,
         method=None,
         offloads_optimizer=False,
         notes="",

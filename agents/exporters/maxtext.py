@@ -171,6 +171,21 @@ def _overlap(account: Account) -> None:
         )
     else:
         account.imply("overlap_tp", "collective matmuls are off unless XLA flags ask for them")
+    _exchange(account)
+
+
+def _exchange(account: Account) -> None:
+    """Tokens reach experts as the mesh and the kernels have it; nothing was checked that chooses or overlaps it."""
+    plan = account.plan
+    if plan.expert_dispatch == "auto":
+        account.imply("expert_dispatch", "follows from the mesh and the kernels of the experts")
+    else:
+        reason = "follows from the mesh and the kernels of the experts"
+        account.refuse("expert_dispatch", reason, instead="auto", inert=plan.ep == 1)
+    if plan.overlap_ep:
+        account.refuse("overlap_ep", "no setting was checked that overlaps two micro-batches", instead="off")
+    else:
+        account.imply("overlap_ep", "off is the default")
 
 
 EXPORTER = MaxText()

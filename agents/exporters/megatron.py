@@ -11,6 +11,7 @@ import numpy as np
 
 from agents.exporters.account import Account
 from agents.exporters.exporter import UNKNOWN, Job, Known, LaunchConfig, ParsedLaunch, Variable, spread
+from agents.exporters.megatron_experts import place_experts
 from agents.exporters.megatron_model import describe_model
 from agents.exporters.megatron_parse import parse_megatron
 from agents.exporters.megatron_recompute import choose_recompute
@@ -51,7 +52,7 @@ class Megatron:
         account.imply("phase", f"{SCRIPT} trains")
         launcher = _launcher(account, job)
         _layout(account, job)
-        _experts(account, job)
+        place_experts(account, job)
         _batch(account, job)
         _precision(account)
         choose_recompute(account, job)
@@ -154,20 +155,6 @@ def _split_layers(account: Account, layers: int, stages: int, virtual_stages: in
         lengths = [shorter + 1] * longer + [shorter] * (stages - longer)
         account.add("--pipeline-model-parallel-layout", "E" + "|".join(f"t*{length}" for length in lengths) + "L")
         account.note(f"{layers} layers do not divide into {stages} stages: they hold {lengths[0]} to {lengths[-1]}.")
-
-
-def _experts(account: Account, job: Job) -> None:
-    plan, model = job.plan, job.architecture
-    if job.moe is False:
-        account.no_experts()
-        return
-    account.say("ep", ("--expert-model-parallel-size", plan.ep))
-    # "Bias in Moe is only supported when ETP==1": checked when the model is built
-    if model is not None and model.attention_bias and plan.etp > 1:
-        account.add("--expert-tensor-parallel-size", 1)
-        account.refuse("etp", "experts with biases are not sliced", instead="1")
-    else:
-        account.say("etp", ("--expert-tensor-parallel-size", plan.etp), note="left out it would be tp")
 
 
 def _batch(account: Account, job: Job) -> None:

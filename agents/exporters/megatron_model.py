@@ -101,8 +101,7 @@ def _mixture(account: Account, model: ModelArchitecture) -> None:
     account.add("--moe-router-topk", model.experts_per_token)
     account.add("--moe-ffn-hidden-size", model.moe_intermediate_size)
     account.add("--moe-grouped-gemm")
-    account.add("--moe-token-dispatcher-type", "alltoall")
-    account.note("Grouped expert GEMMs and the all-to-all dispatcher are set because the projection assumes them.")
+    account.note("Grouped expert GEMMs are set because the projection assumes them.")
     if model.experts_per_token == 1:
         account.add("--moe-router-pre-softmax")
         account.note("With one expert a token Megatron-LM asks for --moe-router-pre-softmax.")

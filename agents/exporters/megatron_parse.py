@@ -34,6 +34,7 @@ def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
         "fsdp": fsdp,
         "zero_stage": zero_stage,
         "optimizer_shard": optimizer_shard,
+        "expert_dispatch": _dispatch(given),
         "schedule": "interleaved" if vp > 1 else "1f1b",
         "sp": given.has("--sequence-parallel") and tp > 1,
         "micro_batch": micro_batch,
@@ -80,6 +81,15 @@ def _experts(given: Arguments, tp: int, known: Known) -> tuple[int, int]:
     return ep, given.count("--expert-tensor-parallel-size", tp if moe else 1)
 
 
+def _dispatch(given: Arguments) -> str:
+    """How tokens reach experts; the all-to-all dispatcher is what `expert_dispatch` auto means here."""
+    kinds = {"allgather": "all_gather", "alltoall": "auto", "flex": "deepep"}
+    found = given.one_of("--moe-token-dispatcher-type", kinds, "auto")
+    if found == "deepep":
+        given.one_of("--moe-flex-dispatcher-backend", {"deepep": "deepep", "hybridep": "deepep"}, "deepep")
+    return found
+
+
 def _recompute(given: Arguments, vp: int, known: Known) -> dict[str, object]:
     """Mode, modules and layers. The modules selective recompute means here, and the uniform method, need no name."""
     mode = given.one_of("--recompute-granularity", GRANULARITY, "none")
@@ -109,4 +119,5 @@ def _overlap(given: Arguments, zero_stage: int) -> dict[str, bool]:
         "overlap_grad_reduce": reduces or zero_stage >= 2,
         "overlap_param_gather": gathers or zero_stage in (0, 3),
         "overlap_tp": given.has("--tp-comm-overlap"),
+        "overlap_ep": given.has("--overlap-moe-expert-parallel-comm"),
     }

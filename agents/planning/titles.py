@@ -35,11 +35,13 @@ SWITCHES: dict[str, str] = {
     "sp": "sequence parallelism",
     "overlap_grad_reduce": "overlapped gradient reduction",
     "overlap_param_gather": "overlapped weight gathering",
+    "overlap_ep": "overlapped exchange with experts",
     "overlap_tp": "overlapped tensor-parallel communication",
 }
 CHOICES: dict[str, str] = {
     "recompute": "recompute",
     "recompute_modules": "recomputed modules",
+    "expert_dispatch": "dispatch to experts",
     "schedule": "pipeline schedule",
     "zero_stage": "ZeRO stage",
     "compute_dtype": "compute dtype",
@@ -58,6 +60,8 @@ TRAINING_ONLY = frozenset(
         "recompute_modules",
         "recompute_layers",
         "schedule",
+        "expert_dispatch",
+        "overlap_ep",
         "overlap_grad_reduce",
         "overlap_param_gather",
     }

@@ -20,12 +20,13 @@ def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route])
         all-to-all                   max(B (i-1)/g / b_spread, B (1 - 1/o) / b_o) + alpha_i + log2 o alpha_o
                                      with k copies of a token in B, where that is faster one a domain and, forwarded
                                      there, one a rank: max(r/k B (i-1)/i / b_spread, d/k B (1 - 1/o) / b_o), with
-                                     the n that k copies meet, n (1 - (1 - 1/n)^k): r of g ranks, d of o domains
+                                     the n that k copies meet, n (1 - (1 - 1/n)^k): r of g ranks, d of o domains, or of
+                                     those ranks and domains that the groups of experts a token may choose lie in
         send                         B / b + alpha on the slowest tier the group crosses
 
     The two tiers of a ring work at once on different chunks, hence the maximum. Source: Thakur et al. 2005 for the
     algorithms, NCCL's and the TPU scaling book's use of them. Left out: protocol switches over message size beyond
-    alpha, limits on the domains a token may go to (node-limited routing), contention between groups of different axes,
+    alpha, contention between groups of different axes,
     rail-optimised or oversubscribed fabrics.
     """
     route, payload = routes[collective.group], collective.payload_bytes
@@ -36,7 +37,7 @@ def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route])
         "send": _send_s,
     }
     if collective.kind == "all_to_all":
-        return np.where(route.size > 1, _all_to_all_s(payload, route, collective.copies), 0.0)
+        return np.where(route.size > 1, _all_to_all_s(collective, route), 0.0)
     parts = collective.messages
     one_s = formulas[collective.kind](payload / parts, route) + collective.message_s
     return np.where(route.size > 1, parts * one_s, 0.0)
@@ -69,17 +70,30 @@ def _all_reduce_s(payload: Column, route: Route) -> Column:
     return np.where(route.outer > 1, several_s, np.minimum(several_s, at_once_s))
 
 
-def _all_to_all_s(payload: Column, route: Route, copies: float) -> Column:
+def _all_to_all_s(collective: Collective, route: Route) -> Column:
+    payload, copies = collective.payload_bytes, np.asarray(collective.copies)
     inner_s = payload * (route.inner - 1) / route.size / route.spread_bytes_per_s
     outer_s = payload * (route.outer - 1) / route.outer / route.outer_bytes_per_s
     latency_s = np.where(route.inner > 1, route.inner_hop_s, 0.0) + np.log2(route.outer) * route.outer_hop_s
     direct_s = np.maximum(inner_s, outer_s)
-    if copies <= 1:
+    if (copies <= 1).all():
         return direct_s + latency_s
-    reached = route.size * (1 - (1 - 1 / route.size) ** copies) / copies
+    reach = _domains_in_reach(route.outer, collective)
+    ranks = route.inner * reach
+    reached = ranks * (1 - (1 - 1 / ranks) ** copies) / copies
     forwarded_s = payload * reached * (route.inner - 1) / route.inner / route.spread_bytes_per_s
-    met = route.outer * (1 - (1 - 1 / route.outer) ** copies)
-    return np.minimum(direct_s, np.maximum(forwarded_s, outer_s * met / copies)) + latency_s
+    met = reach * (1 - (1 - 1 / reach) ** copies)
+    once_s = np.minimum(direct_s, np.maximum(forwarded_s, outer_s * met / copies))
+    return np.where(copies > 1, once_s, direct_s) + latency_s
+
+
+def _domains_in_reach(domains: Column, collective: Collective) -> Column:
+    """Domains a token's copies may go to: those that hold the groups it picks, of `groups` spread evenly over them."""
+    if collective.groups == 1:
+        return domains
+    spanned = collective.reach * domains / collective.groups
+    shared = domains * (1 - (1 - 1 / domains) ** collective.reach)
+    return np.where(domains >= collective.groups, spanned, shared)
 
 
 def _send_s(payload: Column, route: Route) -> Column:

@@ -89,7 +89,7 @@ class Engine:
             tp=self.batch.overlap_tp.astype(bool),
             interleaved=off,
             tp_gradients=False,
-            expert=SERVING.expert_overlap,
+            expert=SERVING.expert_overlap + zero,
             contention_frac=CONTENTION_FRAC[self.kind],
             tp_contention_frac=TP_CONTENTION_FRAC[self.kind],
         )

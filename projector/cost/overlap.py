@@ -6,8 +6,8 @@
     cp     hidden behind the attention of the same pass
     fsdp   gathers hidden behind forward and backward compute with overlap_param_gather, gradient scatters behind
            backward compute with overlap_grad_reduce
-    ep     exposed: dispatch and combine stand between dependent operators; with Software.expert_overlap two
-           micro-batches alternate and compute hides it (DeepSeek-V3, arXiv:2412.19437, section 3.2)
+    ep     exposed: dispatch and combine stand between dependent operators; with overlap_ep or Software.expert_overlap
+           two micro-batches alternate and compute hides it (DeepSeek-V3, arXiv:2412.19437, section 3.2)
     pp     sends exposed under 1F1B, hidden in an interleaved schedule
     dp     once a step: reductions behind the backward pass of the last micro-batch (of the last group of micro-batches
            in an interleaved schedule), gathers of updated weights behind the forward pass of the first, by the same
@@ -45,14 +45,17 @@ TP_CHUNKS = 8.0
 
 @dataclass(frozen=True)
 class Switches:
-    """The overlap switches of a batch, whether its schedule is interleaved, and what hiding costs on its chip."""
+    """The overlap switches of a batch, whether its schedule is interleaved, and what hiding costs on its chip.
+
+    expert: share of the exchange with experts that has the compute of another micro-batch beside it
+    """
 
     grad_reduce: Switch
     param_gather: Switch
     tp: Switch
     interleaved: Switch
     tp_gradients: bool
-    expert: bool
+    expert: Column
     contention_frac: float
     tp_contention_frac: float
 
@@ -213,8 +216,8 @@ def _sharded(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisT
 
 def _experts(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTimes, Cover]:
     ahead_s, back_s = times.wire("forward", axis="ep"), times.wire("recompute", "backward", axis="ep")
-    hidden_ahead_s = _hidden(ahead_s, cover.ahead_s, switches.expert)
-    hidden_back_s = _hidden(back_s, cover.back_s, switches.expert)
+    hidden_ahead_s = switches.expert * _hidden(ahead_s, cover.ahead_s)
+    hidden_back_s = switches.expert * _hidden(back_s, cover.back_s)
     total_s = ahead_s + back_s
     exposed = AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s, switches.contention_frac)
     return exposed, cover.without(hidden_ahead_s, hidden_back_s)

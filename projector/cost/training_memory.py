@@ -152,7 +152,16 @@ def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Colum
     ends = _kept([o for o in graph.forward if o.place == "embedding"], stage, "saved_bytes", scope.zero)
     logits = _kept([o for o in graph.forward if o.place == "head"], stage, "saved_bytes", scope.zero)
     again = np.where(mode == 2, _one_layer(graph, stage), _one_module(graph))
-    return stage.in_flight * (kept + ends), logits, again
+    return _in_flight(graph, stage) * (kept + ends), logits, again
+
+
+def _in_flight(graph: TrainingGraph, stage: Stage) -> Column:
+    """Micro-batches in flight; a chunk of one more where two are worked on at once (overlap_ep)."""
+    held = stage.in_flight
+    if graph.overlaps_micro_batches.any():
+        more = np.minimum(held + 1 / graph.virtual_stages, graph.micro_batches)
+        held = np.where(graph.overlaps_micro_batches, more, held)
+    return held
 
 
 def _one_module(graph: TrainingGraph) -> Column:
@@ -192,7 +201,8 @@ def _kept(operators: list[Operator], stage: Stage, item: str, zero: Column) -> C
 
 
 def _buffer_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Column:
-    """Gathered FSDP shards, expert copies, transient activations, the buffer gradients are reduced through.
+    """Gathered FSDP shards, copies of tokens on their way to experts and back (of two micro-batches with overlap_ep),
+     transient activations, the buffer gradients are reduced through.
 
     A compiler that plans buffers lends the room of the loss to the transient activation of a layer.
     """
@@ -203,7 +213,11 @@ def _buffer_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Colu
     if compiled:
         _, loss, one_layer = _activation_parts(graph, stage)
         transient = np.maximum(one_layer + transient - np.maximum(loss, one_layer), 0.0)
-    copies = scope.tokens * model.experts_per_token / scope.tp * model.expert_features * scope.act_bytes
+    sent = scope.software.expert_load * model.experts_per_token * scope.one
+    if scope.gathers_tokens is not None:
+        sent = np.where(scope.gathers_tokens & model.is_moe, scope.ep, sent)
+    sent = np.where(graph.overlaps_micro_batches, 2 * sent, sent)
+    copies = scope.tokens * sent / scope.tp * model.expert_features * scope.act_bytes
     bucket = np.where(_sharded(graph), 0.0, scope.software.bucket_bytes)
     gathered = _gathered_bytes(graph, stage, compiled=compiled) + widest_product_bytes(graph.forward, scope)
     return gathered + transient + 2 * copies + bucket

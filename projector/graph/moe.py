@@ -8,7 +8,7 @@ import numpy as np
 from projector.graph.columns import Column, Switch, switched
 from projector.graph.gemm import communication, gemm, hidden_state_collective, quantise
 from projector.graph.mlp import mlp_end, shared_experts
-from projector.graph.operator import Collective, Operator, Product
+from projector.graph.operator import Collective, CollectiveKind, Operator, Product
 from projector.graph.pointwise import activation
 from projector.graph.scope import Scope
 
@@ -19,8 +19,8 @@ GEMM_TILE_ROWS = 128.0
 class Routing:
     """How tokens meet experts on one device, all columns.
 
-    rows             (token, expert) pairs the device computes: tokens k etp / tp, whatever ep is
-    copies           pairs it sends away: tokens k / tp
+    rows             (token, expert) pairs the busiest device computes: tokens k etp / tp times the load, whatever ep is
+    copies           pairs it sends away: tokens k / tp, times the load
     local_experts    experts / ep; active_experts of them see at least one token
     replicated       without sequence parallelism and with ep * etp <= tp every rank already holds all tokens: nothing
                      is dispatched, partial results are summed over tp
@@ -34,20 +34,20 @@ class Routing:
 
 
 def routing(scope: Scope) -> Routing:
-    """Routing of a balanced router without dropped tokens.
+    """Routing of a balanced router without dropped tokens, times `Software.expert_load`.
 
     The ep group sees tokens * ep * etp / tp tokens; an expert stays idle with probability (1 - k / E) to that power.
-    Left out: imbalance, capacity factors, padding.
+    Half a tile of padding an expert is `_grouped_gemm`'s.
     """
     model = scope.model
-    share = model.experts_per_token / model.experts
+    share, load = model.experts_per_token / model.experts, scope.software.expert_load
     seen = scope.tokens * scope.ep * scope.etp / scope.tp
     local = model.experts / scope.ep
     # 1 - (1 - share)^seen without losing digits for small shares; share = 1 means every expert is used
     idle = np.exp(seen * np.log1p(-min(share, 1 - 1e-12)))
     return Routing(
-        rows=scope.tokens * model.experts_per_token * scope.etp / scope.tp,
-        copies=scope.tokens * model.experts_per_token / scope.tp,
+        rows=load * scope.tokens * model.experts_per_token * scope.etp / scope.tp,
+        copies=load * scope.tokens * model.experts_per_token / scope.tp,
         local_experts=local,
         active_experts=np.maximum(local * (1 - idle), np.minimum(local, 1.0)),
         replicated=~scope.sp & (scope.ep * scope.etp <= scope.tp),
@@ -118,6 +118,7 @@ def _permute(scope: Scope, route: Routing, name: str) -> Operator:
 
 def _dispatch(scope: Scope, route: Routing) -> Iterator[Operator]:
     yield _all_to_all(scope, route, "expert_dispatch")
+    yield from _all_tokens(scope, route, "expert_tokens", "all_gather")
     yield _expert_tp(scope, route, "expert_gather", "all_gather")
     yield _permute(scope, route, "expert_permute")
 
@@ -126,6 +127,7 @@ def _combine(scope: Scope, route: Routing) -> Iterator[Operator]:
     yield _permute(scope, route, "expert_unpermute")
     yield _expert_tp(scope, route, "expert_scatter", "reduce_scatter")
     yield _all_to_all(scope, route, "expert_combine")
+    yield from _all_tokens(scope, route, "expert_sums", "reduce_scatter")
     several = scope.tp > 1
     whole = several & ~scope.sp & ~route.replicated
     yield hidden_state_collective(scope, "expert_regather", "moe_layer", "all_gather", switched(whole))
@@ -136,14 +138,34 @@ def _combine(scope: Scope, route: Routing) -> Iterator[Operator]:
 
 def _all_to_all(scope: Scope, route: Routing, name: str) -> Operator:
     payload = route.copies * scope.model.expert_features * scope.act_bytes
-    count = switched((scope.ep > 1) & ~route.replicated)
-    copies = scope.model.experts_per_token if scope.software.expert_dispatch == "token" else 1.0
-    return communication(scope, name, "moe_layer", Collective("all_to_all", "ep", "ep", payload, copies), count)
+    on = (scope.ep > 1) & ~route.replicated
+    if scope.gathers_tokens is not None:
+        on = on & ~scope.gathers_tokens
+    model = scope.model
+    copies = np.where(scope.one_copy, float(model.experts_per_token), 1.0)
+    collective = Collective(
+        "all_to_all", "ep", "ep", payload, copies, groups=model.expert_groups, reach=model.groups_per_token
+    )
+    return communication(scope, name, "moe_layer", collective, switched(on))
+
+
+def _all_tokens(scope: Scope, route: Routing, name: str, kind: CollectiveKind) -> Iterator[Operator]:
+    """All tokens of the ep group to each of its ranks, which picks those of its experts; and their sums back.
+
+    Megatron-Core's allgather dispatcher: whatever k is, ep times the tokens of a rank travel.
+    """
+    if scope.gathers_tokens is None:
+        return
+    payload = scope.ep * scope.tokens / scope.tp * scope.model.expert_features * scope.act_bytes
+    on = (scope.ep > 1) & ~route.replicated & scope.gathers_tokens
+    yield communication(scope, name, "moe_layer", Collective(kind, "ep", "ep", payload), switched(on))
 
 
 def _expert_tp(scope: Scope, route: Routing, name: str, kind: str) -> Operator:
     """Tokens of the etp ranks joined before their experts, and results scattered after; single copies when ep = 1."""
     k = np.where(scope.ep > 1, scope.model.experts_per_token, 1.0)
+    if scope.gathers_tokens is not None:
+        k = np.where(scope.gathers_tokens, scope.ep, k)
     payload = scope.etp * scope.tokens / scope.tp * k * scope.model.expert_features * scope.act_bytes
     count = switched((scope.etp > 1) & ~route.replicated)
     collective = Collective("all_gather" if kind == "all_gather" else "reduce_scatter", "etp", "tp", payload)

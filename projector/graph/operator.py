@@ -64,7 +64,8 @@ class Collective:
 
     payload_bytes: all_reduce and reduce_scatter: the whole buffer of a rank; all_gather: the gathered result;
     all_to_all: what a rank sends in all, its own share included; send: the message.
-    copies: how often each piece of an all_to_all payload is in it, where one copy a domain is enough.
+    copies: how often each piece of an all_to_all payload is in it, where one copy a domain is enough; `reach` groups of
+    ranks out of `groups` are all that these copies may go to.
     messages: parts the payload travels in, one after the other; each pays the latency
     message_s: host time each of them pays on top.
     """
@@ -73,7 +74,9 @@ class Collective:
     group: GroupName
     axis: Axis
     payload_bytes: Column
-    copies: float = 1.0
+    copies: Column | float = 1.0
+    groups: int = 1
+    reach: int = 1
     messages: Column | float = 1.0
     message_s: float = 0.0
 

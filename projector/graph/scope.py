@@ -47,6 +47,8 @@ class Scope:
     linear_bytes    bytes of a GEMM operand (1 with fp8), weight_bytes of a weight as it is read
     quantised       whether activations are cast before each GEMM
     sorts           the same for each sort of layers of a model that lists them
+    one_copy        whether one copy of a token goes to a domain, which forwards it to its experts there
+    gathers_tokens  whether every rank of an expert group gets all tokens of the group; None: none does
     """
 
     model: ModelArchitecture
@@ -63,6 +65,8 @@ class Scope:
     weight_bytes: Column
     quantised: Switch
     attention: tuple[AttentionWork, ...]
+    one_copy: Switch
+    gathers_tokens: Switch | None = None
     sorts: tuple["Scope", ...] = ()
 
     def with_sorts(self, attention: Callable[[ModelArchitecture], tuple[AttentionWork, ...]]) -> "Scope":

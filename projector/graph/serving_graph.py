@@ -75,6 +75,7 @@ def serving_scope(
         linear_bytes=element,
         weight_bytes=lookup(batch.weight_dtype, DTYPE_BYTES),
         quantised=element < 2.0,
+        one_copy=np.full(len(batch), SERVING.expert_dispatch == "token"),
         attention=attention(model),
     ).with_sorts(attention)
 

@@ -32,6 +32,7 @@ class TrainingGraph:
     recompute_layers  layers of a stage that the mode holds for, 0: all
     modules           modules that selective recompute repeats, with the plans that name each; by_module: plans that
                       name any
+    overlaps_micro_batches   plans in which a second micro-batch is under way beside each
     """
 
     operators: tuple[Operator, ...]
@@ -43,6 +44,8 @@ class TrainingGraph:
     modules: dict[RecomputeModule, Switch]
     by_module: Switch
     virtual_stages: Column
+    micro_batches: Column
+    overlaps_micro_batches: Switch
 
 
 def training_graph(
@@ -87,8 +90,16 @@ def training_graph(
         recompute_layers=batch.recompute_layers.astype(np.float64),
         modules=modules,
         by_module=by_module,
+        micro_batches=batch.grad_accum.astype(np.float64),
+        overlaps_micro_batches=overlaps_micro_batches(batch, model),
         virtual_stages=virtual_stages,
     )
+
+
+def overlaps_micro_batches(batch: PlanBatch, model: ModelArchitecture) -> Switch:
+    """Plans that hide the exchange with experts behind another micro-batch: where both exist."""
+    overlaps: Switch = batch.overlap_ep.astype(bool) & (batch.grad_accum > 1) & (batch.ep > 1) & model.is_moe
+    return overlaps
 
 
 def training_scope(
@@ -119,6 +130,7 @@ def training_scope(
         )
 
     element = lookup(math_dtype, DTYPE_BYTES)
+    auto, gathers = batch.expert_dispatch == "auto", batch.expert_dispatch == "all_gather"
     act_bytes = np.maximum(element, 2.0)
     # kernels that write the score matrix write all of it, whatever is masked
     documents = lengths if software.attention == "fused" else None
@@ -136,5 +148,7 @@ def training_scope(
         linear_bytes=element,
         weight_bytes=element,
         quantised=element < 2.0,
+        one_copy=np.where(auto, software.expert_dispatch == "token", batch.expert_dispatch == "deepep"),
+        gathers_tokens=gathers if gathers.any() else None,
         attention=attention(model),
     ).with_sorts(attention)

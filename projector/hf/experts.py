@@ -23,9 +23,21 @@ def experts(config: Config, width: int, layers: int) -> dict[str, int]:
         "experts": number,
         "experts_per_token": chosen,
         "moe_intermediate_size": width,
+        **_groups(config, number),
         "shared_experts": _shared(config, width),
         **_dense_layers(config, layers),
     }
+
+
+def _groups(config: Config, number: int) -> dict[str, int]:
+    """Groups of a router that picks groups before experts (DeepSeek-V2 and V3); one group restricts nothing."""
+    groups = optional_count(config, "n_group") or 1
+    chosen = optional_count(config, "topk_group") or groups
+    if groups == 1:
+        return {}
+    if number % groups or chosen > groups:
+        raise InvalidDescription(f"n_group {groups} and topk_group {chosen} do not fit {number} experts")
+    return {"expert_groups": groups, "groups_per_token": chosen}
 
 
 def _shared(config: Config, width: int) -> int:

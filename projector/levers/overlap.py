@@ -4,11 +4,11 @@ from projector.levers.lever import Lever
 
 LEVER = Lever(
     name="overlap",
-    relieves=("exposed_communication", "exposed_dp", "exposed_tp"),
+    relieves=("exposed_communication", "exposed_dp", "exposed_tp", "exposed_ep"),
     phases=("training",),
-    fields=("overlap_grad_reduce", "overlap_param_gather", "overlap_tp"),
+    fields=("overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "overlap_ep"),
     effort="flag",
-    summary="Switch the overlap of gradient, weight or tensor-parallel collectives with compute.",
+    summary="Switch the overlap of gradient, weight, tensor-parallel or expert collectives with compute.",
     mechanism=(
         "Overlap can remove at most the exposed part of a collective, and slows the kernels beside it that share "
         "SMs and HBM, so it gains while exposed time > slowdown of the compute it runs under."

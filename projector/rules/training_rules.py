@@ -105,6 +105,19 @@ def _recompute_layers(plans: PlanBatch, setting: Setting) -> Breach:
     return breach(plans, plans.recompute_layers > most, plans.recompute_layers, most)
 
 
+def _dispatch_needs_ep(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, (plans.expert_dispatch != "auto") & (plans.ep < 2), plans.ep, 2)
+
+
+def _overlap_ep_needs_ep(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, plans.overlap_ep & (plans.ep < 2), plans.ep, 2)
+
+
+def _overlap_ep_needs_two(plans: PlanBatch, _: Setting) -> Breach:
+    """Two micro-batches alternate: there have to be two."""
+    return breach(plans, plans.overlap_ep & (plans.grad_accum < 2), plans.grad_accum, 2)
+
+
 def _interleaved_needs_vp(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.schedule == "interleaved") & (plans.vp < 2), plans.vp, 2)
 
@@ -131,6 +144,9 @@ TRAINING_RULES: tuple[Rule, ...] = (
     Rule("sequence_shards", "cp * tp with sp (sequence length)", "does not divide", _sequence_shards, TRAINING),
     Rule("sp_needs_tp", "tp with sp", "<", _sp_needs_tp, TRAINING),
     Rule("overlap_tp_needs_tp", "tp with overlap_tp", "<", _overlap_tp_needs_tp, TRAINING),
+    Rule("dispatch_needs_ep", "ep with a named expert_dispatch", "<", _dispatch_needs_ep, TRAINING),
+    Rule("overlap_ep_needs_ep", "ep with overlap_ep", "<", _overlap_ep_needs_ep, TRAINING),
+    Rule("overlap_ep_needs_two", "micro-batches with overlap_ep", "<", _overlap_ep_needs_two, TRAINING),
     Rule("fsdp_is_stage_3", "zero_stage with fsdp > 1", "!=", _fsdp_is_stage_3, TRAINING),
     Rule("stage_3_is_fsdp", "fsdp with zero_stage 3", "<", _stage_3_is_fsdp, TRAINING),
     Rule("modules_need_selective", "selective recompute of the plan's recompute_modules", "<",

@@ -40,6 +40,8 @@ class ModelArchitecture(Record):
     post_norms: bool = Field(False, description="a norm behind attention and MLP besides the one before each")
     experts: int = Field(0, ge=0, le=MOST_WIDTH)
     experts_per_token: int = Field(0, ge=0, le=MOST_WIDTH)
+    expert_groups: int = Field(1, ge=1, le=MOST_WIDTH, description="groups of experts the router chooses among first")
+    groups_per_token: int = Field(1, ge=1, le=MOST_WIDTH, description="groups a token's experts may lie in")
     moe_intermediate_size: int = Field(0, ge=0, le=MOST_WIDTH)
     shared_experts: int = Field(0, ge=0, le=MOST_WIDTH)
     first_dense_layers: int = Field(0, ge=0, le=MOST_WIDTH)

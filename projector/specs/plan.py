@@ -9,6 +9,7 @@ from projector.specs.record import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, MO
 Phase = Literal["training", "serving"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4"]
 Recompute = Literal["none", "selective", "full"]
+ExpertDispatch = Literal["auto", "all_to_all", "deepep", "all_gather"]
 RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
 Schedule = Literal["1f1b", "interleaved"]
 Degree = int
@@ -38,6 +39,11 @@ class ParallelismPlan(Record):
     pp, vp     pipeline stages; virtual stages a device
     cp         context parallelism (ring attention)
     ep, etp    expert parallelism and tensor parallelism inside an expert; ep * etp divides dp * cp * tp
+    expert_dispatch   how tokens reach their experts: all_to_all sends a copy to every expert wherever it is, deepep one
+               to every domain of fast links that forwards it there, all_gather gives all tokens of the group to every
+               rank; auto: as the stack does
+    overlap_ep   two micro-batches alternate, so that compute of one hides the exchange of the other with experts; off:
+               as the stack does
     optimizer_shard   devices of dp * cp that share one copy of the optimizer state with zero_stage 1 or 2 and fsdp 1;
                0: all of them
     recompute     which activations are made again in the backward pass: none, some of every layer, all
@@ -60,6 +66,7 @@ class ParallelismPlan(Record):
     cp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     ep: Degree = Field(1, ge=1, le=MOST_DEVICES)
     etp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    expert_dispatch: ExpertDispatch = "auto"
     micro_batch: int = Field(1, ge=1, le=MOST_SEQUENCES)
     grad_accum: int = Field(1, ge=1, le=MOST_SEQUENCES)
     recompute: Recompute = "none"
@@ -70,6 +77,7 @@ class ParallelismPlan(Record):
     overlap_grad_reduce: bool = True
     overlap_param_gather: bool = True
     overlap_tp: bool = False
+    overlap_ep: bool = False
     # serving
     attention_dp: Degree = Field(
         1, ge=1, le=MOST_DEVICES, description="ranks of one engine that own whole requests; divides dp"

@@ -25,6 +25,8 @@ class Software(Record):
     expert_dispatch "token" sends one copy of a token to a domain, which forwards it to the experts there (as DeepEP
     does), "expert" one copy to every expert wherever it is;
     expert_overlap True hides that exchange behind the compute of another micro-batch (DualPipe);
+    expert_load: rows of the busiest expert device over those of a balanced router: the capacity factor where a stack
+    pads every expert to it, the imbalance where one is known;
     zero_update "broadcast": each rank of a ZeRO-1 group sends its updated weights in a message of its own, one after
     the other (InternEvo), "gather": one all-gather a bucket;
     gradient_wire_bytes: bytes a gradient of replicated weights travels with (4: Megatron's default; 2: reduced in 16
@@ -60,6 +62,7 @@ class Software(Record):
     recompute_stops_early: bool = Field(False, description="whether full recompute leaves out a layer's last product")
     expert_dispatch: Literal["token", "expert"] = Field("token", description="what crosses the network to experts")
     expert_overlap: bool = Field(False, description="whether compute hides the exchange of tokens with experts")
+    expert_load: float = Field(1.0, ge=1, description="rows of the busiest expert device over a balanced share")
     zero_update: Literal["gather", "broadcast"] = Field("gather", description="how updated weights of ZeRO-1 travel")
     gradient_wire_bytes: Literal[2, 4] = Field(4, description="bytes a gradient is reduced in between whole copies")
     narrow_weight_gather: bool = Field(False, description="whether weights travel in the dtype they are multiplied in")

@@ -57,6 +57,10 @@ def training_plans():
     }
     yield ParallelismPlan(recompute="selective", recompute_modules="core_attn+mlp")
     yield ParallelismPlan(recompute="full", recompute_layers=3)
+    for dispatch, overlap in product(("auto", "all_to_all", "deepep", "all_gather"), (False, True)):
+        for pp, vp in ((1, 1), (2, 1), (2, 2)):
+            exchange = {"expert_dispatch": dispatch, "overlap_ep": overlap, "vp": vp}
+            yield ParallelismPlan(dp=4, ep=4, pp=pp, grad_accum=4, **exchange)
     for field, values in single.items():
         yield from (ParallelismPlan(**{field: value}) for value in values)
     for dp, tp, pp, cp, stage in product((1, 8, 12), (1, 2), (1, 4), (1, 2), (0, 1, 2, 3)):

@@ -78,9 +78,10 @@ def test_maxtext_pushes_all_sequences_of_a_device_through_at_once():
 def test_how_tokens_reach_experts_is_taken_from_the_row():
     sent_to_all = case(arch=MIXTRAL, adopted={"ep": 8, "extra": {"dispatcher": "A2A"}})
     forwarded = case(arch=MIXTRAL, adopted={"ep": 8, "extra": {"dispatcher": "DeepEP", "notes": "+1f1b overlap"}})
-    assert sent_to_all.software.expert_dispatch == "expert"
-    assert forwarded.software.expert_dispatch == "token"
-    assert forwarded.software.expert_overlap
+    assert {plan.expert_dispatch for plan in sent_to_all.options[0].plans} == {"all_to_all"}
+    assert {(plan.expert_dispatch, plan.overlap_ep) for plan in forwarded.options[0].plans if plan.grad_accum > 1} == {
+        ("deepep", True)
+    }
 
 
 def test_a_row_out_of_memory_needs_no_speed():

@@ -77,6 +77,7 @@ def training_jobs(draw):
     ep, etp = draw(_expert_degrees(model, dp * cp * tp, (1, tp)))
     zero_stage = 3 if fsdp > 1 else draw(st.sampled_from([0, 1, 2, 3] if dp == 1 else [0, 1, 2]))
     recompute = draw(st.sampled_from(["none", "selective", "full"]))
+    grad_accum = draw(st.integers(1, 9)) * (pp if vp > 1 else 1)
     modules = [m for m in ("core_attn", "layernorm", "mlp", "moe", "moe_act") if draw(st.booleans()) and _has(model, m)]
     plan = ParallelismPlan(
         dp=dp,
@@ -93,8 +94,10 @@ def training_jobs(draw):
         cp=cp,
         ep=ep,
         etp=etp,
+        expert_dispatch=draw(st.sampled_from(["auto", "all_to_all", "deepep", "all_gather"])) if ep > 1 else "auto",
+        overlap_ep=ep > 1 and grad_accum > 1 and draw(st.booleans()),
         micro_batch=draw(st.integers(1, 5)),
-        grad_accum=draw(st.integers(1, 9)) * (pp if vp > 1 else 1),
+        grad_accum=grad_accum,
         recompute=recompute,
         recompute_modules="+".join(modules) if recompute == "selective" else "",
         recompute_layers=0 if recompute == "none" else draw(st.integers(0, -(-model.layers // pp))),

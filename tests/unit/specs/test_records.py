@@ -56,7 +56,7 @@ def test_unknown_names_come_with_the_nearest():
 def test_constraints_name_plan_fields_only():
     with pytest.raises(UnknownName) as error:
         Constraints(fixed={"micro_batchs": 2})
-    assert error.value.nearest == ("micro_batch",)
+    assert error.value.nearest[0] == "micro_batch"
     with pytest.raises(ValidationError, match="low 4 > high 2"):
         Bounds(low=4, high=2)
 
