@@ -17,7 +17,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-traces bench-projector fuzz-traces serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-search bench-traces bench-projector fuzz-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -73,6 +73,9 @@ local-llm: setup ## the advisor against a real, very small language model on thi
 bench: setup ## benchmarks; prints medians and ratios
 	@$(BIN)/python -m tests.bench.warm_posts
 	@$(BIN)/python -m tests.validation.measure_speed
+
+bench-search: setup ## time and memory of ranking whole legal spaces, and how they grow
+	@$(BIN)/python -m tests.bench.search_speed
 
 bench-traces: setup ## cost of reading large traces beside other tools, which are installed below .bench/
 	@$(BIN)/python -m tests.bench.traces_speed

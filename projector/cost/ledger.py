@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -67,11 +68,10 @@ class Ledger:
 
     def on(self, stage: Stage, zero: Column) -> "StageTimes":
         """The sums on one stage: each place as often as the stage holds it."""
-        ends = stage.only(ENDS)
         again = None if self.recomputed_layers is None else stage.share_of(self.recomputed_layers)
         return StageTimes(
-            ends_compute_s=_weighted(self.compute_s, ends, zero),
-            ends_launches=_weighted(self.launches, ends, zero),
+            ends_compute_s=_weighted(_at_ends(self.compute_s), stage, zero),
+            ends_launches=_weighted(_at_ends(self.launches), stage, zero),
             compute_s=_weighted(self.compute_s, stage, zero, again),
             wire_s=_weighted(self.wire_s, stage, zero, again),
             launches=_weighted(self.launches, stage, zero, again),
@@ -151,7 +151,16 @@ def _weighted(
             summed[key] = summed.get(key, zero) + times * value
     if again is not None:
         summed = {key: value * again if _pass_of(key) == "recompute" else value for key, value in summed.items()}
-    return {key: summed[key] for key in sorted(summed, key=str)}
+    return {key: summed[key] for key in sorted(summed, key=_text)}
+
+
+def _at_ends(table: dict[Place, dict[K, Column]]) -> dict[Place, dict[K, Column]]:
+    return {place: table[place] for place in ENDS if place in table}
+
+
+@cache
+def _text(key: ComputeKey | WireKey | Pass) -> str:
+    return str(key)
 
 
 def _pass_of(key: K) -> str:

@@ -32,11 +32,6 @@ class Stage:
         share: Column = np.where(layers > 0, chosen, 1.0)
         return share
 
-    def only(self, kept: frozenset[Place]) -> "Stage":
-        """The stage with these places alone."""
-        places = {place: times if place in kept else 0.0 * times for place, times in self.places.items()}
-        return Stage(places, self.in_flight)
-
     def where(self, other_holds: Switch, other: "Stage") -> "Stage":
         """For each plan the other stage where `other_holds`, this one elsewhere."""
         places = {place: np.where(other_holds, other.places[place], mine) for place, mine in self.places.items()}

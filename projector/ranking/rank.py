@@ -9,13 +9,22 @@ from numpy.typing import NDArray
 from projector.batch_projection import ProjectionBatch
 from projector.errors import InvalidDescription
 from projector.graph.columns import Column
-from projector.ranking.answer import Frame, nearest_miss, pareto_set, ranked_plans, relief_ranking
+from projector.ranking.answer import (
+    Told,
+    best_layouts,
+    nearest_miss,
+    pareto_members,
+    pareto_plans,
+    ranked_plans,
+    relieving_layouts,
+    relieving_plans,
+)
 from projector.ranking.pool import Pool, layout_numbers
-from projector.ranking.records import SpaceRanking
+from projector.ranking.records import ParetoSet, ReliefRanking, SpaceRanking
 from projector.ranking.relief import Relief
 from projector.ranking.task import Task, good
 from projector.ranking.ties import TIE_FRAC
-from projector.search_space import MOST_IN_BLOCKS
+from projector.search_space import MOST_IN_BLOCKS, BlockedSpace
 from projector.specs.bottleneck import Cause
 from projector.specs.objective import DEFAULT_OBJECTIVE, Objective, find_objective
 from projector.specs.plan import ParallelismPlan
@@ -82,23 +91,8 @@ def rank_space(
     space, tally = task.space(most), Tally()
     for block in space.blocks:
         tally = _with_block(tally, task.project(block, space.cluster), task, wanted)
-    frame = Frame.of(task, space.cluster, wanted.now, tally.pool)
-    ranked, leading, layouts = ranked_plans(tally.pool, frame, top)
-    return SpaceRanking(
-        objective=target,
-        candidates_considered=tally.considered,
-        candidates_feasible=tally.feasible,
-        layouts_count=layouts,
-        leading_count=leading,
-        ranked=ranked,
-        pareto=pareto_set(tally.pool, frame, wanted.pareto) if wanted.pareto else None,
-        relief=None if wanted.relief is None else relief_ranking(tally.pool, frame, wanted.relief, top),
-        current=None if current is None else current[0],
-        nearest_miss=None if tally.nearest is None else nearest_miss(tally.nearest, frame),
-        why_none=_why_none(tally, space.cluster.chips * task.hardware.devices_per_chip),
-        unknown=frame.unknown,
-        notes=space.notes,
-        assumptions=frame.assumptions(),
+    return _answer(task, wanted, space, tally, top).model_copy(
+        update={"current": None if current is None else current[0]}
     )
 
 
@@ -152,6 +146,47 @@ def _nearer(tally: Tally, projected: ProjectionBatch, considered: int) -> Tally:
     if over[row] >= tally.overshoot:
         return Tally(considered, 0, None, tally.nearest, tally.overshoot)
     return Tally(considered, 0, None, projected.batch[row], float(over[row]))
+
+
+def _answer(task: Task, wanted: Wanted, space: BlockedSpace, tally: Tally, top: int) -> SpaceRanking:
+    """The answer but for the current plan."""
+    pool, relief = tally.pool, wanted.relief
+    names = tuple(one.name for one in wanted.pareto)
+    answer = SpaceRanking(
+        objective=wanted.objective,
+        candidates_considered=tally.considered,
+        candidates_feasible=tally.feasible,
+        layouts_count=0,
+        leading_count=0,
+        ranked=(),
+        pareto=ParetoSet(objectives=names, members_count=0, plans=()) if names else None,
+        relief=None if relief is None else ReliefRanking(cause=relief.cause, share_frac=relief.share, plans=()),
+        current=None,
+        nearest_miss=None,
+        unknown=(),
+        notes=space.notes,
+        assumptions=(),
+    )
+    if pool is None:
+        miss = None if tally.nearest is None else nearest_miss(tally.nearest, task, space.cluster)
+        devices = space.cluster.chips * task.hardware.devices_per_chip
+        return answer.model_copy(update={"nearest_miss": miss, "why_none": _why_none(tally, devices)})
+    layouts, relieving, (members, count) = best_layouts(pool), relieving_layouts(pool), pareto_members(pool)
+    parts = [layouts.first(top), *([relieving.first(top)] if relief else []), *([members] if names else [])]
+    told = Told.of(task, space.cluster, wanted.now, pool, parts)
+    found: dict[str, object] = {
+        "layouts_count": len(layouts.rows),
+        "leading_count": int((layouts.ranks == 1).sum()),
+        "ranked": ranked_plans(layouts.first(top), told),
+        "unknown": told.unknown,
+        "assumptions": told.assumptions(),
+    }
+    if names:
+        plans = pareto_plans(members, told, names)
+        found["pareto"] = ParetoSet(objectives=names, members_count=count, plans=plans)
+    if answer.relief is not None:
+        found["relief"] = answer.relief.model_copy(update={"plans": relieving_plans(relieving.first(top), told)})
+    return answer.model_copy(update=found)
 
 
 def _why_none(tally: Tally, devices: int) -> str:
