@@ -47,6 +47,8 @@ NAMED = {
     "micro_batch": "sequences",
     "optimizer_shard": "devices, 0: all",
     "grad_accum": "micro-batches",
+    "first_stage_layers": "layers, 0: even",
+    "last_stage_layers": "layers, 0: even",
     "concurrency": "requests",
     "max_num_seqs": "requests",
     "max_concurrency": "requests",

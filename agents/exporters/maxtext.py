@@ -114,6 +114,11 @@ def _per_device(sequences: int, devices: int) -> float:
 
 def _schedule(account: Account) -> None:
     plan = account.plan
+    for field in ("first_stage_layers", "last_stage_layers"):
+        if getattr(plan, field) == 0:
+            account.imply(field, "as the even split has it")
+        else:
+            account.refuse(field, "stages of a pipeline are alike", instead="0", inert=plan.pp == 1)
     if plan.pp == 1 and plan.schedule == "1f1b":
         account.imply("schedule", "one stage needs no schedule")
     elif plan.pp == 1:

@@ -120,8 +120,27 @@ def _layout(account: Account, job: Job) -> None:
         account.imply("schedule", f"{runs} follows from the virtual stages")
     else:
         account.refuse("schedule", "the schedule follows from the virtual stages", instead=runs, inert=plan.pp == 1)
-    if model is not None and plan.pp > 1:
+    uneven = _end_stages(account)
+    if model is not None and plan.pp > 1 and not uneven:
         _split_layers(account, model.layers, plan.pp, plan.vp)
+
+
+def _end_stages(account: Account) -> bool:
+    """Outcomes of a first and a last stage of their own length; whether one is set."""
+    plan, uneven = account.plan, False
+    for field, flag in (
+        ("first_stage_layers", "--decoder-first-pipeline-num-layers"),
+        ("last_stage_layers", "--decoder-last-pipeline-num-layers"),
+    ):
+        length = getattr(plan, field)
+        if length == 0:
+            account.imply(field, "as the even split has it")
+        elif plan.pp == 1:
+            account.refuse(field, "one stage holds all layers", instead="all layers", inert=True)
+        else:
+            account.say(field, (flag, length), note="the other stages share the rest evenly")
+            uneven = True
+    return uneven
 
 
 def _sequence_parallelism(account: Account, job: Job) -> None:

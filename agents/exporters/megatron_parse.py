@@ -36,6 +36,8 @@ def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
         "optimizer_shard": optimizer_shard,
         "expert_dispatch": _dispatch(given),
         "schedule": "interleaved" if vp > 1 else "1f1b",
+        "first_stage_layers": given.count("--decoder-first-pipeline-num-layers", 0),
+        "last_stage_layers": given.count("--decoder-last-pipeline-num-layers", 0),
         "sp": given.has("--sequence-parallel") and tp > 1,
         "micro_batch": micro_batch,
         "grad_accum": divided(

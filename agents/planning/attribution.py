@@ -18,7 +18,22 @@ from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 
 LAYOUT_FIELDS = frozenset(
-    {"dp", "fsdp", "zero_stage", "tp", "sp", "pp", "vp", "schedule", "cp", "ep", "etp", "attention_dp"}
+    {
+        "dp",
+        "fsdp",
+        "zero_stage",
+        "tp",
+        "sp",
+        "pp",
+        "vp",
+        "schedule",
+        "first_stage_layers",
+        "last_stage_layers",
+        "cp",
+        "ep",
+        "etp",
+        "attention_dp",
+    }
 )
 
 

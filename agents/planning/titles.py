@@ -27,6 +27,8 @@ SIZES: dict[str, tuple[str, str, str]] = {
     "micro_batch": ("larger", "smaller", "micro-batch"),
     "vp": ("more", "fewer", "virtual stages"),
     "recompute_layers": ("more", "fewer", "recomputed layers a stage"),
+    "first_stage_layers": ("more", "fewer", "layers in the first stage"),
+    "last_stage_layers": ("more", "fewer", "layers in the last stage"),
     "max_num_seqs": ("more", "fewer", "requests a batch"),
     "chunked_prefill_tokens": ("more", "fewer", "prefill tokens a step"),
 }
@@ -62,6 +64,8 @@ TRAINING_ONLY = frozenset(
         "schedule",
         "expert_dispatch",
         "overlap_ep",
+        "first_stage_layers",
+        "last_stage_layers",
         "overlap_grad_reduce",
         "overlap_param_gather",
     }

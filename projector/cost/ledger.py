@@ -33,6 +33,7 @@ class Ledger:
     wire_s: dict[Place, dict[WireKey, Column]] = field(default_factory=dict)
     launches: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
     copy_s: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
+    weight_s: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
     recomputed_layers: Column | None = None
 
     @classmethod
@@ -58,6 +59,8 @@ class Ledger:
         if operator.collective is None:
             time_s = operator.count * operator_time_s(operator, rates)
             _accumulate(self.compute_s, place, (operator.run, operator.kind), time_s)
+            if operator.weight_gradient:
+                _accumulate(self.weight_s, place, operator.run, time_s)
         else:
             transfer_s = collective_time_s(operator.collective, routes)
             drift_s = np.where(transfer_s > 0, COLLECTIVE_DRIFT * rates.kernel_gap_s, 0.0)
@@ -65,6 +68,16 @@ class Ledger:
             key = (operator.run, operator.collective.axis, operator.collective.kind)
             _accumulate(self.wire_s, place, key, time_s)
         _accumulate(self.launches, place, operator.run, operator.count * operator.kernels)
+
+    def pass_s(self, *runs: Pass) -> dict[Place, Column]:
+        """Compute and communication of these passes, hidden or not, in one passage of each place."""
+        total_s: dict[Place, Column] = {}
+        for table in (self.compute_s, self.wire_s):
+            for place, times in table.items():
+                for key, time in times.items():
+                    if key[0] in runs:
+                        total_s[place] = total_s[place] + time if place in total_s else time
+        return total_s
 
     def on(self, stage: Stage, zero: Column) -> "StageTimes":
         """The sums on one stage: each place as often as the stage holds it."""
@@ -76,6 +89,7 @@ class Ledger:
             wire_s=_weighted(self.wire_s, stage, zero, again),
             launches=_weighted(self.launches, stage, zero, again),
             copy_s=_weighted(self.copy_s, stage, zero),
+            weight_s=_weighted(self.weight_s, stage, zero),
             zero=zero,
         )
 
@@ -84,6 +98,7 @@ class Ledger:
 class StageTimes:
     """Seconds of one stage, once a micro-batch (forward, recompute, backward) or once a step (sync, update).
 
+    weight_s: the part of compute_s that goes into gradients of weights
     ends_*: the part of embedding, head and loss, which the sums contain.
     """
 
@@ -91,6 +106,7 @@ class StageTimes:
     wire_s: dict[WireKey, Column]
     launches: dict[Pass, Column]
     copy_s: dict[Pass, Column]
+    weight_s: dict[Pass, Column]
     zero: Column
     ends_compute_s: dict[ComputeKey, Column]
     ends_launches: dict[Pass, Column]
@@ -115,6 +131,10 @@ class StageTimes:
     def copied(self, *runs: Pass) -> Column:
         """Seconds the host link is busy in these passes, one way."""
         return sum((self.copy_s[run] for run in runs if run in self.copy_s), start=self.zero)
+
+    def weight_gradients(self) -> Column:
+        """Compute time that goes into gradients of weights."""
+        return sum(self.weight_s.values(), start=self.zero)
 
     def launched(self, *runs: Pass) -> Column:
         """Kernels the host launches for these passes."""

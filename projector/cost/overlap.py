@@ -24,7 +24,8 @@ no more.
 Left out: two axes on the same links at once.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -62,10 +63,14 @@ class Switches:
 
 @dataclass(frozen=True)
 class AxisTimes:
-    """Seconds of communication along one axis: all of it, and what a step gets longer by."""
+    """Seconds of communication along one axis: all of it, and what a step gets longer by.
+
+    exposed_ahead_s: the part of the latter that stands in forward passes; 0 where passes are not told apart.
+    """
 
     total_s: Column
     exposed_s: Column
+    exposed_ahead_s: Column | float = 0.0
 
     @classmethod
     def of(cls, total_s: Column, hidden_s: Column, contention_frac: float) -> "AxisTimes":
@@ -102,23 +107,25 @@ def micro_batch_communication(times: StageTimes, switches: Switches) -> MicroBat
     cover = Cover(
         ahead_s=HIDING_FRAC * times.compute("forward"), back_s=HIDING_FRAC * times.compute("recompute", "backward")
     )
-    tensor, cover = _tensor(times, switches, cover)
-    context, cover = _context(times, switches, cover)
-    sharded, cover = _sharded(times, switches, cover)
-    experts, cover = _experts(times, switches, cover)
-    sends, cover = _sends(times, switches, cover)
-    return MicroBatchCommunication({"tp": tensor, "ep": experts, "cp": context, "fsdp": sharded, "pp": sends}, cover)
+    found: dict[Axis, AxisTimes] = {}
+    for axis, expose in AXES:
+        times_of_axis, left = expose(times, switches, cover)
+        # what an axis took from the cover of the forward pass is what it hid there
+        contention_frac = switches.tp_contention_frac if axis == "tp" else switches.contention_frac
+        ahead = AxisTimes.of(times.wire("forward", axis=axis), cover.ahead_s - left.ahead_s, contention_frac)
+        found[axis] = replace(times_of_axis, exposed_ahead_s=ahead.exposed_s)
+        cover = left
+    return MicroBatchCommunication({axis: found[axis] for axis in REPORTED}, cover)
 
 
-def exposed_copies(times: StageTimes) -> Column:
-    """Seconds of a micro-batch that the host link is busy longer than the pass computes, forward and back.
+def exposed_copies(times: StageTimes) -> tuple[Column, Column]:
+    """Seconds of a micro-batch that the host link is busy longer than the pass computes: (forward, back).
 
     Copies have engines and links of their own: they take nothing from compute and hide beside communication.
     """
     ahead_s = times.copied("forward") - HIDING_FRAC * times.compute("forward")
     back_s = times.copied("backward") - HIDING_FRAC * times.compute("recompute", "backward")
-    found: Column = np.maximum(ahead_s, 0.0) + np.maximum(back_s, 0.0)
-    return found
+    return np.maximum(ahead_s, 0.0), np.maximum(back_s, 0.0)
 
 
 def step_communication(times: StageTimes, switches: Switches, cover: Cover, neighbours: Column) -> AxisTimes:
@@ -231,3 +238,14 @@ def _sends(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTim
     return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s, switches.contention_frac), cover.without(
         hidden_ahead_s, hidden_back_s
     )
+
+
+# What may hide first, and the order axes are reported in.
+AXES: tuple[tuple[Axis, Callable[[StageTimes, Switches, Cover], tuple[AxisTimes, Cover]]], ...] = (
+    ("tp", _tensor),
+    ("cp", _context),
+    ("fsdp", _sharded),
+    ("ep", _experts),
+    ("pp", _sends),
+)
+REPORTED: tuple[Axis, ...] = ("tp", "ep", "cp", "fsdp", "pp")

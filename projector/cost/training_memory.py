@@ -1,12 +1,12 @@
 """Peak memory of a training step on the fullest device."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from projector.cost.memory import MemoryColumns, device_bytes, reserve_bytes, stage_parameters
-from projector.cost.stages import Stage, Stages
+from projector.cost.stages import Stage
 from projector.graph.adapters import widest_product_bytes
 from projector.graph.columns import Column, Switch
 from projector.graph.operator import Operator, in_layers
@@ -28,9 +28,9 @@ OFFLOAD_LAYERS = 2.0
 
 
 def training_memory(
-    graph: TrainingGraph, stages: Stages, hardware: HardwareProfile, micro_batches: Column
+    graph: TrainingGraph, stages: Sequence[Stage], hardware: HardwareProfile, micro_batches: Column
 ) -> MemoryColumns:
-    """Peak bytes on the fullest of the first, a middle and the last stage, columns of shape [n].
+    """Peak bytes on the fullest of the stages that differ, columns of shape [n].
 
     weights, optimizer: parameters of the stage times bytes a parameter, over the group that shards each; frozen
         weights as they are stored, without optimizer or gradients
@@ -44,10 +44,10 @@ def training_memory(
     Sources: Korthikanti et al. 2022 (activations), Rajbhandari et al. 2020 (ZeRO). Left out: offloaded optimizers,
     reduction buckets, the allocator's behaviour beyond the reserve.
     """
-    first, middle, last = (
-        _on(graph, stage, hardware, micro_batches) for stage in (stages.first, stages.middle, stages.last)
-    )
-    return first.fuller(middle).fuller(last)
+    fullest, *others = (_on(graph, stage, hardware, micro_batches) for stage in stages)
+    for other in others:
+        fullest = fullest.fuller(other)
+    return fullest
 
 
 def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile, micro_batches: Column) -> MemoryColumns:
@@ -177,7 +177,7 @@ def _one_module(graph: TrainingGraph) -> Column:
 
 def _one_layer(graph: TrainingGraph, stage: Stage) -> Column:
     layers = [operator for operator in graph.forward if in_layers(operator.place)]
-    return _kept(layers, stage, "saved_bytes", graph.scope.zero) / stage.layers()
+    return _kept(layers, stage, "saved_bytes", graph.scope.zero) / np.maximum(stage.layers(), 1.0)
 
 
 def _every_other_product(graph: TrainingGraph) -> Column:
@@ -250,7 +250,7 @@ def _gathered_as_stored(
     tables = np.where(degrees.shard > 1, ends, 0.0)
     if compiled:
         return np.maximum(units * _widest_array(graph, inside), tables)
-    at_once = units * held / stage.layers() + tables
+    at_once = units * held / np.maximum(stage.layers(), 1.0) + tables
     if software.live_parameters is not None:
         at_once = np.minimum(at_once, 2.0 * units * software.live_parameters)
     return np.where(_whole_stages(graph), held + tables, at_once)

@@ -63,7 +63,7 @@ def _weight_gradient(operator: Operator, scope: Scope, degrees: Degrees) -> Oper
     Sums stand in the dtype the software keeps gradients in, and every micro-batch adds to them, which one wide product
     hides behind its arithmetic and many narrow experts do not. Sharded weights are summed where they are reduced.
     """
-    twin = _named(in_pass(operator, "backward"), "weight_gradient")
+    twin = replace(_named(in_pass(operator, "backward"), "weight_gradient"), weight_gradient=True)
     if operator.parameters is None:
         return twin
     shards = degrees.expert_shard if operator.expert else degrees.shard

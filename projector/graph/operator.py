@@ -109,6 +109,7 @@ class Operator:
     rerun                 whether "selective" runs it again in the backward pass
     host_bytes            bytes an execution moves over the host link, one way, beside whatever else runs
     slowdown              its arithmetic takes so many times as long as that of the usual kernel of its kind
+    weight_gradient       whether it makes a gradient of weights, for which no other operator of the pass waits
     ends_layer            whether only the next layer reads its result: a recompute that stops early leaves it out
     product               the matrix product it is, where its weights are a matrix adapters can stand beside
     frozen_bytes          bytes a weight is stored in that is not trained; None: it is trained
@@ -131,6 +132,7 @@ class Operator:
     saved_bytes: Column | None = None
     kept_bytes: Column | None = None
     rerun: Switch | bool = False
+    weight_gradient: bool = False
     ends_layer: bool = False
     slowdown: float = 1.0
     collective: Collective | None = None

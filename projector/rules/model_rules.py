@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from projector.cost.stages import ends_count_as_layers
+from projector.graph.columns import Switch
 from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
 from projector.specs.plan_batch import PlanBatch
 
@@ -77,15 +78,40 @@ def _stages(plans: PlanBatch, setting: Setting) -> Breach:
     So does every chunk, save that the first may hold the embedding alone and the last the head.
     """
     chunks, layers = plans.pp * plans.vp, setting.model.layers
-    too_many = (chunks > layers) & ~((plans.vp > 1) & ends_count_as_layers(layers, chunks))
+    ends = (plans.vp > 1) & ends_count_as_layers(layers, chunks) & ~_uneven(plans)
+    too_many = (chunks > layers) & ~ends
     return breach(plans, too_many, chunks, layers)
 
 
 def _even_virtual_stages(plans: PlanBatch, setting: Setting) -> Breach:
-    """Interleaving needs chunks of equal size, with or without embedding and head counted as a layer each."""
+    """Interleaving needs chunks of equal size, with or without embedding and head counted as a layer each.
+
+    Stages of unequal length have rules of their own.
+    """
     chunks, layers = plans.pp * plans.vp, setting.model.layers
     even = (layers % chunks == 0) | ends_count_as_layers(layers, chunks)
-    return breach(plans, (plans.vp > 1) & ~even, chunks, layers)
+    return breach(plans, (plans.vp > 1) & ~even & ~_uneven(plans), chunks, layers)
+
+
+def _uneven(plans: PlanBatch) -> Switch:
+    found: Switch = (plans.first_stage_layers > 0) | (plans.last_stage_layers > 0)
+    return found
+
+
+def _end_chunks(plans: PlanBatch, _: Setting) -> Breach:
+    """The layers of a first or last stage of its own length divide over its virtual stages."""
+    first_breaks = plans.first_stage_layers % plans.vp != 0
+    broken = first_breaks | (plans.last_stage_layers % plans.vp != 0)
+    return breach(plans, broken, plans.vp, np.where(first_breaks, plans.first_stage_layers, plans.last_stage_layers))
+
+
+def _middle_stages(plans: PlanBatch, setting: Setting) -> Breach:
+    """The stages between share the other layers evenly, with at least one layer a virtual stage."""
+    between = plans.pp - (plans.first_stage_layers > 0) - (plans.last_stage_layers > 0)
+    chunks = between * plans.vp
+    rest = setting.model.layers - plans.first_stage_layers - plans.last_stage_layers
+    shared = (rest >= chunks) & (rest % np.maximum(chunks, 1) == 0) & ((between > 0) | (rest == 0))
+    return breach(plans, _uneven(plans) & (plans.pp > 1) & ~shared, chunks, rest)
 
 
 def _positions(plans: PlanBatch, setting: Setting) -> Breach | None:
@@ -109,5 +135,8 @@ MODEL_RULES: tuple[Rule, ...] = (
     Rule("dense_has_no_experts", "ep * etp of a dense model", ">", _dense_has_no_experts, needs_model=True),
     Rule("stages", "pp * vp (layers)", ">", _stages, needs_model=True),
     Rule("even_virtual_stages", "pp * vp (layers)", "does not divide", _even_virtual_stages, needs_model=True),
+    Rule("end_chunks", "vp (layers of a stage of its own length)", "does not divide", _end_chunks, needs_model=True),
+    Rule("middle_stages", "chunks of the other stages (their layers)", "does not divide", _middle_stages,
+         needs_model=True),
     Rule("positions", "tokens of a sequence (learned positions)", ">", _positions, needs_model=True),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from projector.specs.plan_batch import PlanBatch
 SERVING: tuple[Phase, ...] = ("serving",)
 TRAINING_FIELDS = (
     "fsdp", "zero_stage", "optimizer_shard", "sp", "vp", "micro_batch", "grad_accum", "recompute", "recompute_modules",
-    "recompute_layers", "schedule",
+    "recompute_layers", "schedule", "first_stage_layers", "last_stage_layers",
     "overlap_grad_reduce", "overlap_param_gather", "overlap_tp",
     "overlap_ep", "expert_dispatch",
 )  # fmt: skip

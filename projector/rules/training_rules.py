@@ -130,6 +130,12 @@ def _vp_needs_pp(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.vp > 1) & (plans.pp < 2), plans.pp, 2)
 
 
+def _uneven_needs_pp(plans: PlanBatch, _: Setting) -> Breach:
+    """One stage holds all layers. Of two the first and the last are all there is, so one of them follows."""
+    given = (plans.first_stage_layers > 0) | (plans.last_stage_layers > 0)
+    return breach(plans, given & (plans.pp < 2), plans.pp, 2)
+
+
 def _interleaved_rounds(plans: PlanBatch, _: Setting) -> Breach:
     """The interleaved schedule works in rounds of pp micro-batches."""
     return does_not_divide(plans, np.where(plans.vp > 1, plans.pp, 1), plans.grad_accum)
@@ -158,6 +164,7 @@ TRAINING_RULES: tuple[Rule, ...] = (
     Rule("interleaved_needs_vp", "vp of an interleaved schedule", "<", _interleaved_needs_vp, TRAINING),
     Rule("vp_needs_interleaved", "vp of a 1f1b schedule", ">", _vp_needs_interleaved, TRAINING),
     Rule("vp_needs_pp", "pp with vp > 1", "<", _vp_needs_pp, TRAINING),
+    Rule("uneven_needs_pp", "pp with first_stage_layers or last_stage_layers", "<", _uneven_needs_pp, TRAINING),
     Rule("interleaved_rounds", "pp of an interleaved schedule (micro-batches)", "does not divide",
          _interleaved_rounds, TRAINING),
 )  # fmt: skip

@@ -51,6 +51,7 @@ def training_rows(search: Search, rows: Rows, narrowed: int, most: int | None) -
     rows = _with_sequence_parallelism(search, rows)
     rows = _with_sharding(search, rows, hybrid=narrowed < 5)
     rows = _with_schedules(search, rows, few=narrowed >= 2)
+    rows = _with_stage_lengths(search, rows)
     recompute = ("none", "full") if narrowed >= 7 else ("none", "selective", "full")
     choices: dict[str, tuple[Any, ...]] = {
         "recompute": search.menu("recompute", recompute),
@@ -132,6 +133,15 @@ def _with_schedules(search: Search, rows: Rows, *, few: bool) -> Rows:
         possible &= (layers % parts == 0) | ends_count_as_layers(layers, parts)
     rows["schedule"] = np.where(interleaved, "interleaved", "1f1b")
     return keep(rows, ~interleaved | possible)
+
+
+def _with_stage_lengths(search: Search, rows: Rows) -> Rows:
+    """First and last stages of their own length only where the current plan or a constraint has them."""
+    for field in ("first_stage_layers", "last_stage_layers"):
+        values = search.menu(field, (0,))
+        if values != (0,):
+            rows = branch(rows, [{field: np.where(rows["pp"] > 1, value, 0)} for value in values])
+    return rows
 
 
 def _chunk_counts(search: Search, *, few: bool) -> tuple[int, ...]:

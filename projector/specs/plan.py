@@ -37,6 +37,8 @@ class ParallelismPlan(Record):
     fsdp       size of the weight-sharding group inside dp: 1 replicated, dp fully sharded, between hybrid
     tp, sp     tensor parallelism; Megatron sequence parallelism inside the TP group
     pp, vp     pipeline stages; virtual stages a device
+    first_stage_layers, last_stage_layers   layers of the first and of the last of pp devices, over their virtual
+               stages, the others sharing the rest evenly; 0: as an even split has it
     cp         context parallelism (ring attention)
     ep, etp    expert parallelism and tensor parallelism inside an expert; ep * etp divides dp * cp * tp
     expert_dispatch   how tokens reach their experts: all_to_all sends a copy to every expert wherever it is, deepep one
@@ -73,6 +75,8 @@ class ParallelismPlan(Record):
     recompute_modules: str = ""
     recompute_layers: int = Field(0, ge=0, le=MOST_WIDTH)
     schedule: Schedule = "1f1b"
+    first_stage_layers: int = Field(0, ge=0, le=MOST_WIDTH)
+    last_stage_layers: int = Field(0, ge=0, le=MOST_WIDTH)
     compute_dtype: Dtype = "bf16"
     overlap_grad_reduce: bool = True
     overlap_param_gather: bool = True

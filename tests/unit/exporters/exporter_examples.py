@@ -91,6 +91,7 @@ def training_jobs(draw):
         pp=pp,
         vp=vp,
         schedule="interleaved" if vp > 1 else "1f1b",
+        first_stage_layers=draw(st.sampled_from([0, *_first_stages(model.layers, pp, vp)])),
         cp=cp,
         ep=ep,
         etp=etp,
@@ -108,6 +109,13 @@ def training_jobs(draw):
     )
     batch = plan.dp * plan.micro_batch * plan.grad_accum
     return _known(draw, plan, WorkloadSpec(seq_len=SEQ_LEN, global_batch=batch), model, profile)
+
+
+def _first_stages(layers, pp, vp):
+    """Lengths of a first stage that leave the others an even split."""
+    if pp == 1:
+        return []
+    return [first for first in range(vp, layers // pp + 3, vp) if (layers - first) % ((pp - 1) * vp) == 0][-2:]
 
 
 @st.composite

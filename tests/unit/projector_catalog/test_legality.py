@@ -52,6 +52,13 @@ def change(plan, **fields):
         (change(LEGAL, vp=2, schedule="interleaved"), "vp_needs_pp", "pp with vp > 1 1 < 2"),
         (change(LEGAL, dp=2, pp=4, tp=1, sp=False, vp=2, schedule="interleaved", micro_batch=16, grad_accum=2),
          "interleaved_rounds", "pp of an interleaved schedule (micro-batches) 4 does not divide 2"),
+        (change(LEGAL, first_stage_layers=8), "uneven_needs_pp",
+         "pp with first_stage_layers or last_stage_layers 1 < 2"),
+        (change(LEGAL, tp=1, sp=False, dp=2, pp=4, first_stage_layers=6, last_stage_layers=7), "middle_stages",
+         "chunks of the other stages (their layers) 2 does not divide 19"),
+        (change(LEGAL, tp=1, sp=False, dp=2, pp=4, vp=2, schedule="interleaved", first_stage_layers=5,
+                last_stage_layers=3), "end_chunks",
+         "vp (layers of a stage of its own length) 2 does not divide 5"),
         (change(LEGAL, kv_cache_dtype="fp8", max_num_seqs=8), "serving_fields",
          "serving fields set in a training plan 2 != 0"),
     ],
@@ -228,3 +235,10 @@ def test_llama_3_405b_ran_126_layers_in_16_stages_of_8_chunks():
     plan = ParallelismPlan(dp=128, zero_stage=1, tp=8, sp=True, pp=16, vp=8, schedule="interleaved", grad_accum=16)
     workload = WorkloadSpec(seq_len=8192, global_batch=2048)
     assert refusals(plan, workload, architecture("llama-3.1-405b"), chips=16384) == ()
+
+
+@pytest.mark.parametrize(("first", "last"), [(2, 0), (0, 5), (7, 7), (20, 2)])
+def test_stages_of_their_own_length_leave_the_others_an_even_split(first, last):
+    # 32 layers over 4 stages: 30 = 3 x 10, 27 = 3 x 9, 18 = 2 x 9, 10 = 2 x 5
+    plan = change(LEGAL, tp=1, sp=False, dp=2, pp=4, first_stage_layers=first, last_stage_layers=last)
+    assert refusals(plan) == ()

