@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from agents.evaluation.reports import ErrorFigures, MemoryFigures, Rate, Reason, SweepFigures
+from agents.evaluation.reports_anchor import AnchorErrors, AnchorRanking
 from projector.specs.record import Record
 
 SIGNIFICANT_DIGITS = 4
@@ -176,6 +177,8 @@ class Figures(Record):
     sweeps: tuple[SweepFigures, ...]
     sweep_plots: tuple[Sweep, ...]
     hits: tuple[Hits, ...]
+    anchoring: tuple[AnchorErrors, ...]
+    anchored_ranking: tuple[AnchorRanking, ...]
     folds: tuple[Fold, ...]
     folds_statement: str
     suspects: tuple[Reason, ...]

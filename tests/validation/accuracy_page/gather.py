@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from agents.evaluation.accuracy import accuracy
+from agents.evaluation.anchoring import anchor_report
 from agents.evaluation.material import Material, TextFile, read_material
 from agents.evaluation.reports import AccuracyReport, ErrorFigures, Folds, Reason, ScoredRow, TopkReport
 from agents.evaluation.rows import MeasuredRow
@@ -17,9 +18,13 @@ from projector.catalog import chip
 from .figures import ChipCloud, Cloud, Figures, FileFigures, Fold, Hits, Part, Peers, Point, Sweep, rounded
 
 Say = Callable[[str], None]
-ROWS, WORKLOADS = "training.jsonl", "workloads.jsonl"
-SWEEPS = ("vtrain_a100_multi_node.csv", "vtrain_a100_single_node.csv")
+ROWS, POST, WORKLOADS = "training.jsonl", "posttraining.jsonl", "workloads.jsonl"
+MULTI_NODE, SINGLE_NODE = "vtrain_a100_multi_node.csv", "vtrain_a100_single_node.csv"
+FILES = (ROWS, MULTI_NODE, SINGLE_NODE, POST)
+# of the single-node sweeps alone there are 126, and each of their runs would be the anchor once
+ANCHORED = (ROWS, MULTI_NODE)
 FRAMEWORKS: tuple[Literal["named", "unknown"], ...] = ("named", "unknown")
+SLICES = ("source", "framework", "chip", "target", "model")
 STRATA = ("nontrivial", "modern", "trivial")
 # sweeps that are drawn: the largest, of files with few of them
 FEWEST_DRAWN, MOST_DRAWN = 6, 12
@@ -31,6 +36,7 @@ FAMILIES = (
     ("B200 to GB300", ("b200", "b300", "gb200", "gb300")),
     ("TPU v4 to v7x", ("tpu",)),
     ("MI325X, MI355X", ("mi",)),
+    ("other NVIDIA", ("a10", "a40", "l4", "h20", "h800", "rtx")),
 )
 SWEPT = "A100, vTrain sweeps"
 
@@ -39,26 +45,30 @@ def gather(folder: Path, peers: Peers | None, say: Say) -> Figures:
     """Evaluate every file of the folder. peers: the result of the comparison, where there is one."""
     index = _text(folder / WORKLOADS)
     strata = read_material([index]).strata
-    materials = {name: read_material([_text(folder / name)]) for name in (ROWS, *SWEEPS) if (folder / name).is_file()}
+    materials = {name: read_material([_text(folder / name)]) for name in FILES if (folder / name).is_file()}
     reports = {}
     for name, material in materials.items():
         say(f"{name}: {len(material.rows)} rows")
         reports[name] = accuracy(material.rows, strata, with_folds=name == ROWS, with_ids=True, with_rows=True)
     say("top-k")
-    workloads = read_material([index, *(_text(path) for path in _row_files(folder))])
-    hits = [
-        topk(workloads.workloads, workloads.rows, phase="pretrain", framework=told) for told in ("named", "unknown")
-    ]
+    rows = tuple(chain.from_iterable(materials[name].rows for name in (ROWS, POST) if name in materials))
+    workloads = read_material([index]).workloads
+    hits = [topk(workloads, rows, phase="pretrain", framework=told) for told in FRAMEWORKS]
+    say("anchoring")
+    swept = tuple(chain.from_iterable(materials[name].rows for name in ANCHORED if name in materials))
+    anchored = anchor_report(swept, strata)
     first = reports[ROWS]
     document = Figures(
         files=tuple(_file(name, report) for name, report in reports.items()),
-        parts=_parts(reports.values()),
+        parts=_parts(reports),
         step_times=_step_times(reports.values()),
         memory=first.memory,
         memory_points=_memory_points(first.rows),
         sweeps=tuple(entry for report in reports.values() for entry in report.sweeps if entry.value != "all"),
         sweep_plots=_sweep_plots(materials, reports),
         hits=tuple(entry for report in hits for entry in _hits(report)),
+        anchoring=anchored.by_distance,
+        anchored_ranking=anchored.ranking,
         folds=_folds(first.folds),
         folds_statement="" if first.folds is None else first.folds.statement,
         suspects=_reasons(report.suspects for report in reports.values()),
@@ -73,24 +83,21 @@ def _text(path: Path) -> TextFile:
     return TextFile(path.name, path.read_text(encoding="utf-8"))
 
 
-def _row_files(folder: Path) -> Iterable[Path]:
-    return (folder / name for name in (ROWS, "posttraining.jsonl") if (folder / name).is_file())
-
-
 def _file(name: str, report: AccuracyReport) -> FileFigures:
     fields = FileFigures.model_fields.keys() - {"name"}
     return FileFigures(name=name, **{field: getattr(report, field) for field in fields})
 
 
-def _parts(reports: Iterable[AccuracyReport]) -> tuple[Part, ...]:
-    """Slices of all files. A value that comes in several files is listed for each; only the sources of sweeps do."""
-    wanted = ("source", "framework", "chip", "target", "model")
-    return tuple(
-        Part(by=one.by, value=one.value, n_given=one.n_given, n_modelled=one.n_modelled, errors=one.errors)
-        for place, report in enumerate(reports)
-        for one in report.slices
-        if one.by in wanted and (place == 0 or one.by == "source")
-    )
+def _parts(reports: Mapping[str, AccuracyReport]) -> tuple[Part, ...]:
+    """Slices of the first file, and the sources of all, named with their file where they come a second time."""
+    found: dict[tuple[str, str], Part] = {}
+    for name, report in reports.items():
+        for one in report.slices:
+            if one.by in SLICES and (name == ROWS or one.by == "source"):
+                value = f"{one.value}, {name.split('.')[0]}" if (one.by, one.value) in found else one.value
+                figures = {"n_given": one.n_given, "n_modelled": one.n_modelled, "errors": one.errors}
+                found[one.by, value] = Part(by=one.by, value=value, **figures)
+    return tuple(found.values())
 
 
 def _step_times(reports: Iterable[AccuracyReport]) -> tuple[ChipCloud, ...]:

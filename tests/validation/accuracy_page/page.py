@@ -41,6 +41,8 @@ def page(figures: Figures) -> str:
         "memory": _memory(figures),
         "hits": _hits(figures),
         "baselines": _baselines(figures),
+        "anchoring": _anchoring(figures),
+        "anchored_ranking": _anchored_ranking(figures),
         "peers": _peers(figures),
         "left_out": _left_out(figures),
         **{name: _image(name) for name in charts(figures)},
@@ -153,6 +155,38 @@ def _baselines(figures: Figures) -> Iterator[str]:
     ]
     heads = ("workloads", "n", "three commonest", "same model, first", "same model, three")
     return table(heads, rows)
+
+
+def _anchoring(figures: Figures) -> Iterator[str]:
+    rows = [
+        (
+            escaped(one.value),
+            str(one.pairs),
+            str(one.sweeps),
+            percent(one.modelled_mape),
+            percent(one.anchored_mape),
+            percent(one.carried_whole_mape),
+            percent(one.modelled_coverage_80),
+            percent(one.anchored_coverage_80),
+        )
+        for one in figures.anchoring
+    ]
+    heads = ("what differs", "pairs", "sweeps", "modelled", "anchored", "carried whole", "in interval", "anchored")
+    return table(heads, rows)
+
+
+def _anchored_ranking(figures: Figures) -> Iterator[str]:
+    rows = [
+        (
+            escaped(one.value),
+            str(one.sweeps),
+            percent(one.order_accuracy),
+            percent(one.top1_regret),
+            percent(one.top3_regret),
+        )
+        for one in figures.anchored_ranking
+    ]
+    return table(("projection", "sweeps", "right order", "top-1 regret", "top-3 regret"), rows)
 
 
 def _peers(figures: Figures) -> Iterator[str]:
