@@ -6,51 +6,55 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from .figures import ChipCloud, Cloud, Point, Sweep
-from .svg import Drawing, Scale, linear_ticks, log_domain, log_ticks, source_name, spread
+from .svg import DOTS, SERIES, Drawing, Scale, linear_ticks, log_domain, log_ticks, source_name, spread
 
 WIDTH = 860.0
 GIB = 2.0**30
 RATIOS = (0.5, 2.0)
 RATIO_TICKS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 1.75, 2.0)
+# a family of more points is drawn as dots
+DENSE = 600
 # of so many points in a strip each is drawn paler
 MANY = 200
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom."""
 
 
-def families(chips: Sequence[ChipCloud]) -> list[Cloud]:
-    """Chips of one family as one cloud, in the order the families come first."""
-    names = dict.fromkeys(one.family for one in chips)
-    merged = {name: tuple(point for one in chips if one.family == name for point in one.points) for name in names}
-    return [Cloud(name=name, points=points) for name, points in merged.items()]
+def families(chips: Sequence[ChipCloud]) -> list[tuple[Cloud, int]]:
+    """Chips of one family as one cloud, in the order the families come first, with its series: dots for a dense one."""
+    found, free = [], iter(place for place in range(len(SERIES)) if place != DOTS)
+    for name in dict.fromkeys(one.family for one in chips):
+        points = tuple(point for one in chips if one.family == name for point in one.points)
+        found.append((Cloud(name=name, points=points), DOTS if len(points) > DENSE else next(free)))
+    return found
 
 
 def step_time(chips: Sequence[ChipCloud]) -> str:
     """Projected against measured step time, and their ratio against the same, with the band of 80 % of the rows."""
     clouds = families(chips)
-    order = sorted(range(len(clouds)), key=lambda place: -len(clouds[place].points))
-    points = [point for cloud in clouds for point in cloud.points]
+    ordered = sorted(clouds, key=lambda one: -len(one[0].points))
+    points = [point for cloud, _ in clouds for point in cloud.points]
     band = _band(points)
     drawing = Drawing(WIDTH, 486, "Projected against measured step time")
     drawing.text(20, 28, f"Step time: projected against measured, n = {len(points)}", "h")
     drawing.text(20, 46, _band_words(band), "m")
-    drawing.legend(26, 70, [(f"{cloud.name} ({len(cloud.points)})", at) for at, cloud in enumerate(clouds)], WIDTH - 20)
+    drawing.legend(26, 70, [(f"{cloud.name} ({len(cloud.points)})", series) for cloud, series in clouds], WIDTH - 20)
     left, right = (62.0, 106.0, 406.0, 436.0), (486.0, 106.0, 840.0, 436.0)
     low, high = log_domain(value for point in points for value in point)
     x, y = Scale(low, high, left[0], left[2], True), Scale(low, high, left[3], left[1], True)
     ticks = log_ticks(low, high)
     grid(drawing, left, [(x(at), _short(at)) for at in ticks], [(y(at), _short(at)) for at in ticks])
     _diagonal(drawing, x, y, (low, high), band)
-    for place in order:
-        drawing.marks(((x(a), y(b)) for a, b in clouds[place].points), place)
+    for cloud, series in ordered:
+        drawing.marks(((x(a), y(b)) for a, b in cloud.points), series)
     drawing.text((left[0] + left[2]) / 2, 470, "measured [s]", "s", "middle")
     drawing.text(20, (left[1] + left[3]) / 2, "projected [s]", "s", "middle", turn=True)
     x, y = Scale(low, high, right[0], right[2], True), Scale(*RATIOS, right[3], right[1], True)
     grid(drawing, right, [(x(at), _short(at)) for at in ticks], [(y(at), _short(at)) for at in RATIO_TICKS])
     drawing.area(((right[0], y(band[0])), (right[2], y(band[0])), (right[2], y(band[1])), (right[0], y(band[1]))))
     drawing.line(right[0], y(1), right[2], y(1), "d")
-    for place in order:
-        drawing.marks(((x(a), y.inside(b / a)) for a, b in clouds[place].points), place)
+    for cloud, series in ordered:
+        drawing.marks(((x(a), y.inside(b / a)) for a, b in cloud.points), series)
     drawing.text((right[0] + right[2]) / 2, 470, "measured [s]", "s", "middle")
     drawing.text(444, (right[1] + right[3]) / 2, "projected / measured", "s", "middle", turn=True)
     return drawing.document()
@@ -89,7 +93,7 @@ def by_chip(clouds: Sequence[ChipCloud]) -> str:
     x = Scale(*RATIOS, left, right, is_log=True)
     grid(drawing, (left, top, right, bottom), [(x(at), _short(at)) for at in RATIO_TICKS], [])
     drawing.line(x(1), top, x(1), bottom, "d")
-    series = {one.name: place for place, one in enumerate(families(clouds))}
+    series = {family.name: place for family, place in families(clouds)}
     drawing.text((left + right) / 2, bottom + 38, "projected / measured (left of 1: projected too fast)", "s", "middle")
     for place, cloud in enumerate(clouds):
         y = top + pitch * (place + 0.5) - 3

@@ -17,15 +17,17 @@ SERIES: tuple[tuple[str, str, str], ...] = (
     ("#0a7d5a", "#4cc9a0", "m0-3.4l3.4 5.9h-6.8z"),
     ("#a3378f", "#e28fd0", "m0-3.8l3.8 3.8l-3.8 3.8l-3.8-3.8z"),
     ("#7a6a00", "#d8c84a", "m0 3.4l3.4-5.9h-6.8z"),
-    ("#8c4a2f", "#d9967a", "m-1.2-3.2h2.4v2h2v2.4h-2v2h-2.4v-2h-2v-2.4h2z"),
     ("#5b6470", "#9aa4b1", "m-1.3-1.3h2.6v2.6h-2.6z"),
+    ("#8c4a2f", "#d9967a", "m-1.2-3.2h2.4v2h2v2.4h-2v2h-2.4v-2h-2v-2.4h2z"),
 )
+DOTS = 5
+"""The series for what comes in crowds."""
 FONT = "system-ui,-apple-system,Segoe UI,Helvetica,Arial,sans-serif"
 
 
 def number(value: float) -> str:
     """A coordinate: a tenth of a pixel is fine enough."""
-    return f"{value:.1f}".removesuffix(".0").replace("-0.0", "0")
+    return f"{round(value, 1) + 0.0:.1f}".removesuffix(".0")
 
 
 @dataclass(frozen=True)
