@@ -45,6 +45,8 @@ def confidence(candidate: Candidate, diagnosis: Diagnosis, job: Job) -> tuple[fl
 def _start(job: Job) -> tuple[float, list[str]]:
     if job.mode == "relative":
         return 0.60, ["0.60 for scaling a measured step, model unknown"]
+    if job.anchor is not None:
+        return 0.85, ["0.85 for a projection corrected by measured steps"]
     if job.measured is not None:
         return 0.80, ["0.80 for a projection with a measured step beside it"]
     return 0.70, ["0.70 for a projection without a trace of this machine"]

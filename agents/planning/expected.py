@@ -20,7 +20,7 @@ Direction = Literal["less", "same", "more", "unknown"]
 class Outlook:
     """One plan beside the reference: the gain of the objective's ratio, by the projection alone too, and the step.
 
-    idle_factor: idle time over the reference's, where scores are anchored to a measured step.
+    idle_factor: idle time over the reference's, where that of a measured window is scaled beside the projection.
     """
 
     gain_frac: float
@@ -80,6 +80,8 @@ def relieves(after: Projection, outlook: Outlook, reference: Reference, cause: C
 def _how(after: Projection, outlook: Outlook, job: Job) -> str:
     if job.mode == "relative":
         return "the measured step scaled, as the model or the chip is unknown"
+    if after.source == "anchored":
+        return f"the measured step, as projected on {after.chips} x {after.chip} and corrected by what the trace shows"
     if outlook.idle_factor is not None:
         return (
             f"the measured step: its busy part scaled as projected on {after.chips} x {after.chip}, "

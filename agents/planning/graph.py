@@ -163,6 +163,15 @@ def _evidence(job: Job, diagnosis: Diagnosis, reference: Reference | None, propo
 
 def _reference_evidence(reference: Reference) -> Evidence:
     projected_s, step_s = reference.projection.step_time_s, reference.step_time_s
+    if reference.projection.source == "anchored":
+        return Evidence(
+            id="ev-reference-step-time",
+            claim=f"The step of {reference.label} is measured to take {duration(step_s)}.",
+            value=s_to_ms(step_s),
+            unit="ms",
+            source="measured",
+            ref="current.step_time_s",
+        )
     claim = f"The step of {reference.label} is projected to take {duration(projected_s)}"
     if reference.anchored:
         claim += f"; the measured one takes {duration(step_s)}, with idle time that the cost model does not see"

@@ -7,6 +7,7 @@ from pydantic import Field
 from agents.findings import Assumption, Evidence
 from agents.planning.measured_links import MeasuredLink, with_measured_links
 from projector import catalog
+from projector.anchor.ratios import Anchor
 from projector.breakdown import TimeBreakdown
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
@@ -42,6 +43,7 @@ class Job(Record):
     constraints: Constraints
     compare: tuple[str, ...] = Field(description="ids of the chips to compare on")
     measured_links: tuple[MeasuredLink, ...] = Field((), description="degraded links the own chip is projected with")
+    anchor: Anchor | None = Field(None, description="the measured step that corrects projections; None: nothing does")
     assumptions: tuple[Assumption, ...]
     evidence: tuple[Evidence, ...]
     warnings: tuple[str, ...]

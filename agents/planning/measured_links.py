@@ -92,22 +92,30 @@ def resolve_links(
     return found
 
 
-def _measured(link: LinkRate, hardware: HardwareProfile) -> MeasuredLink | None:
-    """The figure that makes the projector see the link as it was measured; None where the chip states no peak.
+def projected_ratio(link: LinkRate, hardware: HardwareProfile) -> float | None:
+    """Measured bandwidth of a link over what the projector takes for it; None where the chip states no peak.
 
     The projector takes figure * efficiency, and for a ring over o domains 1 / loss of that, loss being
     1 + LOSS_EACH_DOUBLING log2 o; the peak of the group is proportional to the figure. So
-    measured / peak = figure / datasheet * efficiency / loss.
+    measured / peak = ratio * efficiency / loss.
     """
-    datasheet = hardware.figures().get(_PATH.get(link.tier, ""))
-    if datasheet is None or link.peak_frac is None or link.tier == "unknown":
+    if link.peak_frac is None or link.tier == "unknown":
         return None
     loss = 1.0
     if link.tier == "scale_out" and link.kinds and pattern_of(link.kinds[0]) == "ring":
         domain = hardware.intra.max_domain_chips * hardware.devices_per_chip
         loss += LOSS_EACH_DOUBLING * log2(len({rank // domain for rank in link.ranks}))
-    figure = datasheet.value * link.peak_frac * loss / hardware.calibration.link_efficiency_frac
-    return MeasuredLink(tier=link.tier, bytes_per_s_one_way=min(figure, datasheet.value), why=_shown(link))
+    return link.peak_frac * loss / hardware.calibration.link_efficiency_frac
+
+
+def _measured(link: LinkRate, hardware: HardwareProfile) -> MeasuredLink | None:
+    """The figure that makes the projector see the link as it was measured; None where the chip states no peak."""
+    datasheet = hardware.figures().get(_PATH.get(link.tier, ""))
+    ratio = projected_ratio(link, hardware)
+    if datasheet is None or ratio is None or link.tier == "unknown":
+        return None
+    figure = min(datasheet.value * ratio, datasheet.value)
+    return MeasuredLink(tier=link.tier, bytes_per_s_one_way=figure, why=_shown(link))
 
 
 def _shown(link: LinkRate) -> str:

@@ -63,7 +63,7 @@ def _reference(plan: ParallelismPlan, job: Job, label: str, *, is_current: bool)
         projection=scores.projections[0],
         label=label,
         is_current=is_current,
-        anchored=scores.idle_factor is not None,
+        anchored=scores.idle_factor is not None or job.anchor is not None,
         step_time_s=float(scores.step_time_s[0]),
         good=float(scores.good[0]),
         model_good=float(scores.model_good[0]),

@@ -1,6 +1,7 @@
 """Resolve: the request and what the trace implies become one Job. The request wins; every value records its origin."""
 
 from agents.findings import Assumption
+from agents.planning.anchoring import anchored_job
 from agents.planning.conflicts import conflict, conflicts
 from agents.planning.fit_to_run import fitted_to_run
 from agents.planning.infer_plan import infer_plan
@@ -68,7 +69,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     )
     if job.not_plannable is not None:
         return job
-    return fitted_to_run(_with_legal_current(_with_relative_note(job)))
+    return anchored_job(fitted_to_run(_with_legal_current(_with_relative_note(job))), summary)
 
 
 def _with_legal_current(job: Job) -> Job:

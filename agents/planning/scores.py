@@ -1,8 +1,10 @@
 """One way to score plans, whatever is known of the job, and how good each is beside the measured step.
 
 absolute  model and chip are known: every figure is projected.
-anchored  absolute, and a measured step of the current plan shows idle time that the cost model does not: the projected
-          ratio applies to the busy part only, and the idle part scales as `projector.relative` scales it.
+anchored  absolute, and the steps that a trace marks measured the current plan: every projection is corrected by what
+          they showed (`projector.anchor`), and gains are against the measured step.
+idle      absolute, and a window that is no such step shows idle time that the cost model does not: the projected ratio
+          applies to the busy part only, and the idle part scales as `projector.relative` scales it.
 relative  model or chip is unknown: the measured step is scaled.
 """
 
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.planning.job import Job
+from projector.anchor.anchored_batch import AnchoredBatch
 from projector.breakdown import Projection, TimeBreakdown
 from projector.errors import InvalidDescription
 from projector.project import project_many
@@ -63,9 +66,9 @@ class Scores:
     """Columns of shape [n].
 
     good         the objective as a figure of which more is better; the ratio of two is a gain. 0: not defined
-    model_good   the same by the projection alone, without the measured idle time
+    model_good   the same by the projection alone, without the idle time of a window that is no step
     step_time_s  expected seconds a step
-    idle_factor  idle time over that of the current plan, where the scores are anchored
+    idle_factor  idle time over that of the current plan, where that of a window is scaled beside the projection
     """
 
     batch: PlanBatch
@@ -88,7 +91,8 @@ def score(batch: PlanBatch, job: Job) -> Scores:
     """The batch on the job's own cluster. InvalidDescription for a job whose mode is none."""
     projections = _project(batch, job)
     model_good = _goodness(batch, projections, job)
-    if job.mode == "absolute" and job.current is not None and job.measured is not None:
+    unseen_idle = job.mode == "absolute" and job.anchor is None
+    if unseen_idle and job.current is not None and job.measured is not None:
         current = PlanBatch.from_plans([job.current])
         now = _project(current, job)
         unseen = _unseen_idle_frac(job.measured, now[0].breakdown)
@@ -125,7 +129,8 @@ def feasible(scores: Scores, job: Job) -> NDArray[np.bool_]:
 def _project(batch: PlanBatch, job: Job) -> Projections:
     hardware = job.hardware
     if job.architecture is not None and hardware is not None:
-        return project_many(batch, job.workload, job.architecture, job.cluster, hardware)
+        modelled = project_many(batch, job.workload, job.architecture, job.cluster, hardware)
+        return modelled if job.anchor is None else AnchoredBatch.of(modelled, job.anchor, job.cluster, hardware)
     if job.current is not None and job.measured is not None:
         return _relative(batch, job, job.current, job.measured)
     raise InvalidDescription("neither a known model and chip nor a measured step of a known plan: nothing to score")

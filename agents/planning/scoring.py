@@ -7,7 +7,10 @@ from agents.findings import Diagnosis, Proposal
 from agents.planning.confidence import confidence
 from agents.planning.job import Job
 from agents.planning.proposal import Proposed
+from agents.planning.scores import score_one
+from agents.wording import duration, percent
 from projector import catalog
+from projector.anchor.anchored_batch import AnchoredBatch
 from projector.breakdown import Projection
 from projector.legality import check, memory_rejection
 from projector.project import project
@@ -16,6 +19,8 @@ from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
 
+# what is left of a gain in the worst case: below, the reader is told
+RISKY_SHARE = 0.75
 DTYPE_FIELDS = ("compute_dtype", "weight_dtype", "kv_cache_dtype")
 
 
@@ -49,6 +54,7 @@ def _proposal(
             *pick.risks,
             *_queue_risks(candidate.projection, job),
             *_fabric_risks(candidate.plan, job),
+            *_anchor_risks(candidate, job),
             *portability,
         ),
         confidence=sure,
@@ -82,6 +88,23 @@ def _fabric_risks(plan: ParallelismPlan, job: Job) -> list[str]:
         f"{name} {degree} spans more than the {domain} devices of one {hardware.intra.name} domain."
         for name, degree in (("Tensor parallelism", plan.tp), ("Expert parallelism", plan.ep))
         if degree > domain
+    ]
+
+
+def _anchor_risks(candidate: Candidate, job: Job) -> list[str]:
+    """What would be left of a gain if everything that the trace shows slower than modelled were so here too."""
+    if job.anchor is None or candidate.keeps:
+        return []
+    scores = score_one(candidate.plan, job).projections
+    assert isinstance(scores, AnchoredBatch)
+    measured_s, in_full_s = job.anchor.measured.total_s, float(scores.in_full_s[0])
+    gain, left = 1 - candidate.step_time_s / measured_s, 1 - in_full_s / measured_s
+    if gain <= 0 or left > RISKY_SHARE * gain:
+        return []
+    what = f"a gain of {percent(left)}" if left > 0 else f"a loss of {percent(-left)}"
+    return [
+        f"Part of the gain is that the current plan is slower than modelled; were this plan as much slower, it would "
+        f"take {duration(in_full_s)}, {what} in step time."
     ]
 
 

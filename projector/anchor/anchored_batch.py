@@ -5,7 +5,8 @@ The interval of a projection reaches from f_low to f_high times it, f the factor
     f' = f^(1 - N c)        c the share of the step that carried ratios correct, at most C
 
 so it narrows with what was measured and is the unanchored one where nothing holds; where the steps of the trace scatter
-more, their spread. The current plan itself has the spread of its steps alone.
+more, their spread. How far ratios hold is in doubt too: the interval reaches at least to the step with every ratio in
+full. The current plan itself has the spread of its steps alone.
 """
 
 from dataclasses import dataclass, replace
@@ -65,6 +66,11 @@ class AnchoredBatch:
         return np.where(self.transport.move.unchanged, self.anchor.measured.total_s, self.terms.breakdown.total_s)
 
     @cached_property
+    def in_full_s(self) -> Column:
+        """Seconds of a step if every ratio that holds at all held in full."""
+        return corrected(self.modelled.breakdown, self.anchor, self.transport.wholly()).breakdown.total_s
+
+    @cached_property
     def columns(self) -> ProjectionBatch:
         """The projections with corrected step, breakdown and rates."""
         longer = self.step_time_s / self.modelled.step_time_s
@@ -106,10 +112,12 @@ class AnchoredBatch:
         """(low, high) of every interval over the projected step."""
         ends = np.stack(self.unanchored_factors())
         narrowed = ends ** (1.0 - NARROWING * np.minimum(self.terms.carried_frac, MOST_CARRIED))
-        spread = self._spread()
+        spread, in_full = self._spread(), self.in_full_s / self.step_time_s
+        steps = 1.0 - spread, 1.0 + spread
+        low = np.minimum(np.minimum(narrowed[0], steps[0]), in_full)
+        high = np.maximum(np.maximum(narrowed[1], steps[1]), in_full)
         unchanged = self.transport.move.unchanged
-        low = np.where(unchanged, 1.0 - spread, np.minimum(narrowed[0], 1.0 - spread))
-        high = np.where(unchanged, 1.0 + spread, np.maximum(narrowed[1], 1.0 + spread))
+        low, high = np.where(unchanged, steps[0], low), np.where(unchanged, steps[1], high)
         return np.maximum(low, 0.0), high
 
     def unanchored_factors(self) -> tuple[Column, Column]:
@@ -126,7 +134,7 @@ class AnchoredBatch:
         low, high = (float(end[index]) * step_s for end in self.factors())
         modelled = self.columns[index]
         interval = Interval(low=low, high=high, basis=self._basis(index))
-        lines = carried_lines(self.anchor, self.transport, index)
+        lines = carried_lines(self.anchor, self.transport, index, float(self.in_full_s[index]))
         return modelled.model_copy(
             update={
                 "source": "anchored",

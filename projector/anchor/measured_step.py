@@ -21,7 +21,7 @@ class LinkRatio(Record):
     collectives: int = Field(ge=1, description="messages it was measured on")
 
 
-class IdleCauses(Record):
+class IdleShares(Record):
     """Shares of the idle time whose cause is known; the three sum to 1.
 
     launches: the host was issuing work, one launch after another; pauses: it did something else, or loaded input;
@@ -50,7 +50,7 @@ class MeasuredStep(Record):
     breakdown: TimeBreakdown | None = None
     steps: int = Field(1, ge=1, description="steps it is the mean of")
     deviation_s: float | None = Field(None, ge=0)
-    idle: IdleCauses | None = None
+    idle: IdleShares | None = None
     links: tuple[LinkRatio, ...] = ()
 
     @model_validator(mode="after")

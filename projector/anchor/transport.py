@@ -20,7 +20,7 @@ BLOOM, torchtitan, Megatron-MoE). Leaving out a group moves W by 0.05, T by 0.15
 single terms, is taken from there: no published sweep states the parts of a step. G is P.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,16 +50,24 @@ FLOW_AXES: dict[Flow, tuple[Axis, ...]] = {
 
 @dataclass(frozen=True)
 class Transport:
-    """Columns of shape [n]. across: whether a flow leaves its domain, under each plan and under the current one."""
+    """Columns of shape [n]. across: whether a flow leaves its domain, under each plan and under the current one.
+
+    in_full: as if nothing but another dtype or tier of links took anything of a ratio: how far it might hold.
+    """
 
     move: Move
     across: dict[Flow, tuple[Column, bool]]
+    in_full: bool = False
 
     @classmethod
     def of(cls, move: Move, cluster: ClusterSpec, hardware: HardwareProfile) -> "Transport":
         """From the current plan to every plan of the move."""
         after, before = (_across(plans, cluster, hardware) for plans in (move.after.plans, move.before.plans))
         return cls(move, {flow: (after[flow], bool(before[flow][0])) for flow in FLOW_GROUP})
+
+    def wholly(self) -> "Transport":
+        """Every ratio in full, wherever it holds at all."""
+        return replace(self, in_full=True)
 
     def whole(self) -> Column:
         """Of the step as one number."""
@@ -103,7 +111,7 @@ class Transport:
         return self.move.unchanged.astype(np.float64)
 
     def _kept(self, held: Column) -> Column:
-        return np.where(self.move.unchanged, 1.0, held)
+        return np.where(self.move.unchanged | (self.in_full & (held > 0)), 1.0, held)
 
     def _moved(self, field: str) -> Column:
         after = self.move.after.plans.columns[field].astype(np.float64)

@@ -19,13 +19,14 @@ FLOW_WORDS = {
 }
 
 
-def carried_lines(anchor: Anchor, transport: Transport, index: int) -> tuple[str, ...]:
-    """The ratios a projection is corrected by and how much of each holds for its plan."""
+def carried_lines(anchor: Anchor, transport: Transport, index: int, in_full_s: float) -> tuple[str, ...]:
+    """The ratios a projection is corrected by, how much of each its plan keeps, and the step if it kept all."""
     if transport.move.unchanged[index]:
         return ("this plan was measured: its step and the parts of it are those of the trace",)
+    in_full = f"with every ratio in full the step would take {in_full_s:.4g} s"
     if anchor.parts is None:
         held = float(transport.whole()[index])
-        return (f"the step: measured {anchor.ratio:.2f} x modelled, {_held(held)} (ev-anchor-step)",)
+        return (f"the step: measured {anchor.ratio:.2f} x modelled, {_held(held)} (ev-anchor-step)", in_full)
     lines = [compute_line(one, float(transport.compute(one.part)[index])) for one in anchor.parts.compute]
     lines += [flow_line(one, float(transport.flow(one.flow)[index])) for one in anchor.parts.flows]
     if anchor.parts.idle.launch_s > 0:
@@ -33,7 +34,7 @@ def carried_lines(anchor: Anchor, transport: Transport, index: int) -> tuple[str
         lines.append(f"idle time outside the bubble is carried {how} (ev-anchor-idle)")
     if anchor.parts.copy_s > 0:
         lines.append("copies that nothing hid are as measured (ev-anchor-copies)")
-    return tuple(lines)
+    return (*lines, in_full)
 
 
 def compute_line(one: ComputeRatio, held: float) -> str:

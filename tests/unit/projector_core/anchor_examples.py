@@ -6,7 +6,7 @@ import numpy as np
 
 from projector import catalog
 from projector.anchor.anchored_batch import AnchoredBatch
-from projector.anchor.measured_step import IdleCauses, LinkRatio, MeasuredStep
+from projector.anchor.measured_step import IdleShares, LinkRatio, MeasuredStep
 from projector.anchor.ratios import Anchor, anchor_of
 from projector.batch_projection import ProjectionBatch
 from projector.project import project_many
@@ -19,7 +19,7 @@ from projector.specs.plan_batch import PlanBatch
 from projector.specs.workload import WorkloadSpec
 
 CHIP = "h100-sxm"
-BY_LAUNCHES = IdleCauses(launches=0.9, pauses=0.0, waiting=0.1)
+BY_LAUNCHES = IdleShares(launches=0.9, pauses=0.0, waiting=0.1)
 DENSE = ParallelismPlan(dp=4, tp=8, pp=2, sp=True, micro_batch=1, grad_accum=32, zero_stage=1, recompute="selective")
 SMALL = ParallelismPlan(dp=8, micro_batch=1, grad_accum=8)
 
@@ -66,7 +66,7 @@ class Job:
         self,
         hardware: HardwareProfile,
         *,
-        idle: IdleCauses | None = None,
+        idle: IdleShares | None = None,
         links: tuple[LinkRatio, ...] = (),
         deviation_frac: float = 0.01,
         copy_s: float = 0.0,
