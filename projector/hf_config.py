@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from projector.errors import InvalidDescription, UnknownName
 from projector.hf import attention
 from projector.hf.checkpoint import checkpoint_dtype
+from projector.hf.encoders import language_part
 from projector.hf.experts import experts
 from projector.hf.families import FAMILIES, REFUSED, Family
 from projector.hf.fields import Config, count, missing, optional_count, switch, with_common_names
@@ -68,10 +69,12 @@ NOT_STRUCTURAL = re.compile(r"dropout|pdrop|_std|_range|_eps|epsilon|token|_type
 def from_hf_config(config: Config, *, name: str, source: str) -> ModelArchitecture:
     """The architecture a config.json describes.
 
-    config: the parsed JSON object; name: how the catalogue or user calls the model; source: where it was read.
+    config: the parsed JSON object, of a multimodal model its language part is read; name: how the catalogue or user
+    calls the model; source: where it was read.
     InvalidDescription when it is incomplete, contradicts itself or holds something that is not modelled;
     UnknownName when its model_type is in no list.
     """
+    config, encoder_parameters = language_part(config)
     model_type = config.get("model_type")
     if not isinstance(model_type, str):
         raise InvalidDescription("config has no model_type", hint="pass the whole config.json of the language model")
@@ -106,9 +109,11 @@ def from_hf_config(config: Config, *, name: str, source: str) -> ModelArchitectu
         "mtp_layers": _mtp_layers(config, family, model_type),
         "max_positions": optional_count(config, "max_position_embeddings"),
         "checkpoint_dtype": checkpoint_dtype(config),
+        "encoder_parameters": encoder_parameters,
         "source": source,
         **attention.latents(config, family),
         **(experts(config, width, layers) if moe else {}),
+        **({"first_dense_layers": 0, "moe_every_layers": 1} if found.sorts else {}),
         "sorts": found.sorts,
         "recurrence": found.recurrence,
         "class_defaults": found.class_defaults,
@@ -123,8 +128,6 @@ def from_hf_config(config: Config, *, name: str, source: str) -> ModelArchitectu
 def _family(config: Config, model_type: str) -> Family:
     if model_type in REFUSED:
         raise InvalidDescription(f"model_type {model_type!r} is not modelled: {REFUSED[model_type]}")
-    if "text_config" in config:
-        raise InvalidDescription("a multimodal config is not modelled", hint="pass its text_config alone")
     if model_type not in FAMILIES:
         raise UnknownName("model_type", model_type, FAMILIES)
     if config.get("is_encoder_decoder"):

@@ -20,7 +20,8 @@ def model_flop_per_token(
     changes and reads of their state (`Recurrence.model_flop_per_token`), not the chunks of an algorithm. Softmax, norms
     and other element-wise work are not counted.
     """
-    tables = model.position_parameters + (0 if model.tied_embeddings else model.embedding_parameters)
+    tables = model.position_parameters + model.layer_embedding_parameters
+    tables += 0 if model.tied_embeddings else model.embedding_parameters
     vectors, recurrence_flop = 0, 0.0
     for one in model.by_sort():
         if one.recurrence is not None:

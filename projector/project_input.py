@@ -113,6 +113,9 @@ def assumptions(
     if model.class_defaults:
         left = ", ".join(model.class_defaults)
         found.append(Assumption(f"not stated of {model.name}, as its class in transformers has it: {left}"))
+    if model.encoder_parameters != 0:
+        size = "" if model.encoder_parameters is None else f" of {model.encoder_parameters / 1e9:.2g} billion weights"
+        found.append(Assumption(f"text alone: the encoders of {model.name}{size} are left out"))
     if model.is_moe:
         found.append(_routing(software))
     if model.mtp_layers:

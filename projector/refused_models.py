@@ -7,23 +7,15 @@ from projector.specs.record import Record
 __all__ = ["RefusedModel", "refused_model", "refused_models"]
 
 CONFIGS = "github:ai-dynamo/aiconfigurator@095f58a51c4c:aic-core/src/aiconfigurator_core/model_configs"
-MAXTEXT = "github:AI-Hypercomputer/maxtext@e591f30cbbf2:src/maxtext/configs/models"
 
 # model_type of hub configurations that aiconfigurator holds a copy of: the reason is that of the type.
 ON_THE_HUB = {
     "MiniMaxAI/MiniMax-M3": "minimax_m3",
-    "Qwen/Qwen3-VL-235B-A22B-Instruct": "qwen3_vl_moe_text",
-    "Qwen/Qwen3.5-122B-A10B": "qwen3_5_moe_text",
-    "Qwen/Qwen3.5-27B": "qwen3_5_text",
-    "Qwen/Qwen3.5-35B-A3B": "qwen3_5_moe_text",
-    "Qwen/Qwen3.5-397B-A17B": "qwen3_5_moe_text",
     "XiaomiMiMo/MiMo-V2-Flash": "mimo_v2_flash",
     "deepseek-ai/DeepSeek-V3.2": "deepseek_v32",
     "deepseek-ai/DeepSeek-V4-Flash": "deepseek_v4",
     "deepseek-ai/DeepSeek-V4-Pro": "deepseek_v4",
-    "google/gemma-4-26B-A4B": "gemma4_text",
     "moonshotai/Kimi-K3": "kimi_linear",
-    "nvidia/Gemma-4-31B-IT-NVFP4": "gemma4_text",
     "nvidia/Llama-3_3-Nemotron-Super-49B-v1": "nemotron-nas",
     "stepfun-ai/Step-3.7-Flash": "step3p7",
     "zai-org/GLM-5": "glm_moe_dsa",
@@ -32,15 +24,7 @@ ON_THE_HUB = {
 }
 # Names that are not the last part of the hub id.
 NAMES = {
-    "Qwen/Qwen3-VL-235B-A22B-Instruct": "qwen3-vl-235b-a22b",
-    "nvidia/Gemma-4-31B-IT-NVFP4": "gemma-4-31b",
     "nvidia/Llama-3_3-Nemotron-Super-49B-v1": "nemotron-super-49b-v1",
-}
-# MaxText's own configurations, named as there.
-IN_MAXTEXT = {
-    "gemma-4-e2b": ("gemma4_small", "gemma4-e2b.yml"),
-    "gemma-4-e4b": ("gemma4_small", "gemma4-e4b.yml"),
-    "qwen3-next-80b-a3b": ("qwen3_next", "qwen3-next-80b-a3b.yml"),
 }
 
 
@@ -75,11 +59,7 @@ def refused_models() -> tuple[RefusedModel, ...]:
         )
         for hf_id, model_type in ON_THE_HUB.items()
     )
-    in_maxtext = (
-        RefusedModel(name=name, model_type=model_type, reason=REFUSED[model_type], source=f"{MAXTEXT}/{file}")
-        for name, (model_type, file) in IN_MAXTEXT.items()
-    )
-    return tuple(sorted((*on_the_hub, *in_maxtext, MEGASCALE), key=lambda model: model.name))
+    return tuple(sorted((*on_the_hub, MEGASCALE), key=lambda model: model.name))
 
 
 def refused_model(name: str) -> RefusedModel | None:

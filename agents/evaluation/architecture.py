@@ -6,17 +6,34 @@ from pydantic import ValidationError
 
 from agents.evaluation.fields import Fields
 from agents.evaluation.refusal import Refused, first_problem
-from projector.catalog import from_hf_config
+from projector.catalog import architecture, from_hf_config
 from projector.errors import ShardwiseError
 from projector.specs.architecture import ModelArchitecture
 
 # model_type -> gated MLP, for rows that state sizes without a hub config
 PLAIN_MODELS = {"gpt": False, "gpt3": False, "internlm": True, "llama2": True, "maxtext-default": True}
+# keys of a row that have to agree with the catalogue's model
+SIZES = {
+    "num_hidden_layers": "layers",
+    "hidden_size": "hidden_size",
+    "num_attention_heads": "heads",
+    "num_key_value_heads": "kv_heads",
+    "head_dim": "head_dim",
+    "vocab_size": "vocab_size",
+    "num_experts": "experts",
+    "n_routed_experts": "experts",
+    "num_experts_per_tok": "experts_per_token",
+    "moe_intermediate_size": "moe_intermediate_size",
+}
 NEEDED = ("num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size", "vocab_size")
 
 
 def architecture_of(arch: Mapping[str, object], name: str, source: str) -> ModelArchitecture:
-    """The architecture a row inlines. Refused where it is missing, incomplete or of a kind the projector refuses."""
+    """The architecture a row inlines. Refused where it is missing, incomplete or of a kind the projector refuses.
+
+    Where sizes a family needs are not among the row's, the catalogue's model of the row's name stands for them, if it
+    agrees with every size the row states.
+    """
     if not arch:
         raise Refused("no architecture stated")
     if Fields(arch).text("model_type") in PLAIN_MODELS:
@@ -24,7 +41,19 @@ def architecture_of(arch: Mapping[str, object], name: str, source: str) -> Model
     try:
         return from_hf_config(dict(arch), name=name, source=source)
     except ShardwiseError as error:
-        raise Refused(str(error)) from error
+        known = _catalogued(arch, name)
+        if known is None:
+            raise Refused(str(error)) from error
+        return known
+
+
+def _catalogued(arch: Mapping[str, object], name: str) -> ModelArchitecture | None:
+    try:
+        known = architecture(name)
+    except ShardwiseError:
+        return None
+    disagree = [key for key, size in SIZES.items() if arch.get(key) is not None and arch[key] != getattr(known, size)]
+    return None if disagree else known
 
 
 def _plain(arch: Fields, name: str, source: str) -> ModelArchitecture:

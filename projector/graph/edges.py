@@ -13,9 +13,11 @@ from projector.graph.scope import Scope
 def embedding(scope: Scope) -> Iterator[Operator]:
     """Row look-up of a vocabulary-sharded table; its partial rows are summed over the TP group.
 
-    A table of learned positions is held whole by every rank.
+    A table of learned positions is held whole by every rank. Vectors for each layer are looked up here for all layers.
     """
-    hidden_bytes = scope.tokens * scope.model.hidden_size * scope.act_bytes
+    model = scope.model
+    features = model.hidden_size + model.layers * model.layer_embedding_size
+    hidden_bytes = scope.tokens * features * scope.act_bytes
     mask = scope.edge_tokens * scope.model.hidden_size if scope.software.dropout else scope.zero
     yield Operator(
         name="embedding",
@@ -25,7 +27,8 @@ def embedding(scope: Scope) -> Iterator[Operator]:
         count=scope.one,
         flop=scope.zero,
         moved_bytes=2 * hidden_bytes,
-        parameters=scope.model.embedding_parameters / scope.tp + scope.model.position_parameters,
+        parameters=(model.embedding_parameters + model.layer_embedding_parameters) / scope.tp
+        + model.position_parameters,
         saved_bytes=mask,
         kept_bytes=mask,
     )

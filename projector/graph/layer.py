@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from projector.graph.attention import attention_block
 from projector.graph.edges import embedding, head
+from projector.graph.layer_embedding import layer_embedding
 from projector.graph.mlp import dense_mlp, mlp_norm
 from projector.graph.moe import moe_block
 from projector.graph.operator import Operator, sort_place
@@ -42,7 +43,7 @@ def _layer_of_sort(scope: Scope) -> Iterator[Operator]:
         yield from attention_block(scope, recurrent_mixer(scope, input_kept=scope.zero) if sort.recurrent else ())
     elif sort.recurrent:
         yield from recurrent_block(scope)
-    if sort.mlp == "none":
-        return
-    yield from mlp_norm(scope)
-    yield from moe_block(scope) if sort.mlp == "experts" else dense_mlp(scope)
+    if sort.mlp != "none":
+        yield from mlp_norm(scope)
+        yield from moe_block(scope) if sort.mlp == "experts" else dense_mlp(scope)
+    yield from layer_embedding(scope)

@@ -149,7 +149,7 @@ class Scope:
 def kv_bytes_per_token(model: ModelArchitecture, tp: Column, kv_cache_dtype: AnyColumn) -> Column:
     """KV bytes one TP rank keeps for one token and layer, shape [n].
 
-    grouped heads   2 max(kv_heads / tp, 1) head_dim bytes: beyond kv_heads ranks keep copies
+    grouped heads   max(kv_heads / tp, 1) (head_dim + value_dim) bytes: beyond kv_heads ranks keep copies
     latent          (kv_lora_rank + qk_rope_head_dim) bytes on every rank: all heads share it
     """
     element = lookup(kv_cache_dtype, DTYPE_BYTES)
@@ -157,7 +157,7 @@ def kv_bytes_per_token(model: ModelArchitecture, tp: Column, kv_cache_dtype: Any
         return 0.0 * element
     if model.is_mla:
         return element * (model.kv_lora_rank + model.qk_rope_head_dim)
-    return 2 * np.maximum(model.kv_heads / tp, 1.0) * model.head_dim * element
+    return np.maximum(model.kv_heads / tp, 1.0) * (model.head_dim + model.value_dim) * element
 
 
 def causal_pairs(tokens: Column | float, window: int | None, *, chunked: bool = False) -> Column:

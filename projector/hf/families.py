@@ -66,6 +66,12 @@ FAMILIES: dict[str, Family] = {
     "gemma3_text": Family(tied_by_default=True, head_dim_derived=False, post_norms=True, full_every=6),
     "nemotron": Family(gated_mlp=False),
     "nemotron_h": Family(gated_mlp=False, moe=True, mtp=True, positions="none"),
+    "gemma4_text": Family(tied_by_default=True, head_dim_derived=False, post_norms=True),
+    "qwen3_next": Family(moe=True, head_dim_derived=False),
+    "qwen3_5_text": Family(head_dim_derived=False),
+    "qwen3_5_moe_text": Family(moe=True, head_dim_derived=False),
+    "qwen3_vl_text": Family(head_dim_derived=False),
+    "qwen3_vl_moe_text": Family(moe=True, head_dim_derived=False),
     "gpt_oss": Family(moe=True, attention_bias=True, head_dim_derived=False),
     "minimax_m2": Family(
         moe=True,
@@ -131,16 +137,14 @@ FAMILIES: dict[str, Family] = {
 HYBRID = "hybrid attention and state-space or linear-attention layers"
 SPARSE = "sparse attention whose keys an indexer selects"
 VARYING = "layers that differ in heads, head size or width"
-MULTIMODAL = "vision and language in one model"
 
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv"), "state-space layers"),
-    **dict.fromkeys(("jamba", "bamba", "zamba2", "qwen3_next", "kimi_linear", "olmo_hybrid", "falcon_h1"), HYBRID),
-    **dict.fromkeys(("qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"), HYBRID),
+    **dict.fromkeys(("jamba", "bamba", "zamba2", "kimi_linear", "olmo_hybrid", "falcon_h1"), HYBRID),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "minimax_m3", "minimax_m3_vl", "minimax_m3_vl_text"), SPARSE),
     "deepseek_v4": "attention over compressed keys, of another kind from layer to layer",
-    **dict.fromkeys(("nemotron-nas", "deci", "gemma4_text", "gemma4", "mimo_v2_flash", "step3p5", "step3p7"), VARYING),
-    **dict.fromkeys(("gemma4_small", "gemma3n", "gemma3n_text"), "per-layer embeddings and shared keys and values"),
-    **dict.fromkeys(("qwen3_vl", "qwen3_vl_text", "qwen3_vl_moe", "qwen3_vl_moe_text"), MULTIMODAL),
+    **dict.fromkeys(("nemotron-nas", "deci", "mimo_v2_flash", "step3p5", "step3p7"), VARYING),
+    "gemma4_small": "key and value sharing and widths its source does not state",
+    **dict.fromkeys(("gemma3n", "gemma3n_text"), "per-layer embeddings and shared keys and values"),
     **dict.fromkeys(("bert", "roberta", "t5", "bart", "whisper", "vit", "clip"), "an encoder"),
 }

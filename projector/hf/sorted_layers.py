@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from projector.hf import nemotron_h
+from projector.hf import gemma4, nemotron_h, qwen_hybrid
 from projector.hf.fields import Config
 from projector.hf.layers import Layers
 
@@ -18,4 +18,8 @@ class LayerReader:
 
 READERS: Mapping[str, LayerReader] = {
     "nemotron_h": LayerReader(nemotron_h.read, nemotron_h.KEYS),
+    **dict.fromkeys(
+        ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), LayerReader(qwen_hybrid.read, qwen_hybrid.KEYS)
+    ),
+    "gemma4_text": LayerReader(gemma4.read, gemma4.KEYS),
 }

@@ -60,6 +60,12 @@ class ModelArchitecture(Record):
     )
     chunked_window: bool = Field(False, description="the window is a fixed chunk of the sequence, not a moving one")
     attention_gate: bool = Field(False, description="a gate as wide as the queries on what attention computes")
+    layer_embedding_size: int = Field(
+        0, ge=0, le=MOST_WIDTH, description="features looked up for each token in each layer besides the embedding"
+    )
+    encoder_parameters: int | None = Field(
+        0, ge=0, description="weights of vision and audio encoders in front, which are left out; None: not stated"
+    )
     sorts: tuple[LayerSort, ...] = Field((), max_length=256, description="layers by sort; empty: see the fields above")
     recurrence: Recurrence | None = Field(None, description="mixer of layers that keep a state, not keys and values")
     q_lora_rank: int = Field(0, ge=0, le=MOST_WIDTH, description="width of the query latent; 0: no query latent")
@@ -68,7 +74,7 @@ class ModelArchitecture(Record):
     )
     qk_nope_head_dim: int = Field(0, ge=0, le=MOST_WIDTH)
     qk_rope_head_dim: int = Field(0, ge=0, le=MOST_WIDTH)
-    v_head_dim: int = Field(0, ge=0, le=MOST_WIDTH)
+    v_head_dim: int = Field(0, ge=0, le=MOST_WIDTH, description="features of a value head; 0: head_dim")
     mtp_layers: int = Field(
         0, ge=0, le=MOST_WIDTH, description="multi-token-prediction layers of the checkpoint; not modelled"
     )
@@ -111,6 +117,8 @@ class ModelArchitecture(Record):
         if recurrent != (self.recurrence is not None):
             raise ValueError("recurrence belongs to models with recurrent layers in `sorts`, and to them alone")
         if not self.sorts:
+            if self.layer_embedding_size:
+                raise ValueError("embeddings of each layer's own are modelled with sorts of layers")
             return
         if sum(sort.layers for sort in self.sorts) != self.layers:
             raise ValueError(f"sorts hold {sum(sort.layers for sort in self.sorts)} layers, the model {self.layers}")
@@ -126,12 +134,12 @@ class ModelArchitecture(Record):
                 raise ValueError("latent attention has the same heads in every layer")
 
     def _check_latent_attention(self) -> None:
-        dims = (self.q_lora_rank, self.qk_nope_head_dim, self.qk_rope_head_dim, self.v_head_dim)
+        dims = (self.q_lora_rank, self.qk_nope_head_dim, self.qk_rope_head_dim)
         if not self.is_mla:
             if any(dims):
                 raise ValueError("latent attention sizes without kv_lora_rank")
             return
-        if not all(dims[1:]):
+        if not all((*dims[1:], self.v_head_dim)):
             raise ValueError("latent attention needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim")
         if self.head_dim != self.qk_nope_head_dim + self.qk_rope_head_dim:
             raise ValueError("head_dim of latent attention is qk_nope_head_dim + qk_rope_head_dim")
@@ -151,7 +159,7 @@ class ModelArchitecture(Record):
     @property
     def value_dim(self) -> int:
         """Features of one value head."""
-        return self.v_head_dim if self.is_mla else self.head_dim
+        return self.v_head_dim or self.head_dim
 
     @property
     def moe_layers(self) -> int:
@@ -212,8 +220,8 @@ class ModelArchitecture(Record):
         hidden, q_width = self.hidden_size, self.heads * self.head_dim
         gate = hidden * self.heads * self.value_dim if self.attention_gate else 0
         if not self.is_mla:
-            kv_width = self.key_value_projections * self.kv_heads * self.head_dim
-            return hidden * (2 * q_width + kv_width) + gate
+            kv_width = self.kv_heads * (0, self.head_dim, self.head_dim + self.value_dim)[self.key_value_projections]
+            return hidden * (q_width + kv_width + self.heads * self.value_dim) + gate
         query = hidden * q_width + gate
         if self.q_lora_rank:
             query = self.q_lora_rank * (hidden + q_width) + gate
@@ -254,11 +262,17 @@ class ModelArchitecture(Record):
         return (self.max_positions or 0) * self.hidden_size if self.positions == "learned" else 0
 
     @property
+    def layer_embedding_parameters(self) -> int:
+        """Weights of the table of embeddings of each layer's own."""
+        return self.vocab_size * self.layers * self.layer_embedding_size
+
+    @property
     def norm_parameters(self) -> int:
         """Weights of the norms over the hidden state (norms inside attention heads are left out)."""
         around = 2 if self.post_norms else 1
         if self.sorts:
-            return (sum(around * sort.blocks * sort.layers for sort in self.sorts) + 1) * self.hidden_size
+            extra = self.layers if self.layer_embedding_size else 0
+            return (sum(around * sort.blocks * sort.layers for sort in self.sorts) + extra + 1) * self.hidden_size
         each = (1 if self.parallel_block else 2) * around
         return (each * self.layers + 1) * self.hidden_size
 
@@ -280,13 +294,15 @@ class ModelArchitecture(Record):
         sort = self.sorts[0]
         attention = self.attention_parameters if sort.attention else 0
         mlp = {"dense": self.dense_mlp_parameters, "experts": self.moe_block_parameters, "none": 0}[sort.mlp]
-        return attention + self.recurrence_parameters + mlp
+        own = 3 * self.hidden_size * self.layer_embedding_size
+        return attention + self.recurrence_parameters + mlp + own
 
     @property
     def parameters(self) -> int:
         """All weights: matrices, tables and norm vectors; biases are left out (below 0.1 %), mtp_layers too."""
         vocabulary = self.embedding_parameters * (1 if self.tied_embeddings else 2)
-        return self.matrix_parameters + self.norm_parameters + vocabulary + self.position_parameters
+        tables = vocabulary + self.position_parameters + self.layer_embedding_parameters
+        return self.matrix_parameters + self.norm_parameters + tables
 
     @property
     def active_parameters(self) -> int:

@@ -33,6 +33,17 @@ CONFIGS = {
     | {"hybrid_override_pattern": "MEM-*E", "mamba_num_heads": 32, "mamba_head_dim": 64, "n_groups": 4,
        "n_routed_experts": 8, "moe_intermediate_size": 512, "moe_shared_expert_intermediate_size": 1024,
        "moe_latent_size": 256},
+    "qwen3_next": GQA
+    | {"head_dim": 128, "num_experts": 16, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
+       "linear_num_value_heads": 8, "linear_num_key_heads": 4, "decoder_sparse_step": 2},
+    "qwen3_5_text": GQA | {"head_dim": 128, "linear_num_value_heads": 8, "linear_num_key_heads": 4},
+    "qwen3_5_moe_text": SIZES
+    | {"num_key_value_heads": 4, "head_dim": 128, "num_experts": 16, "moe_intermediate_size": 512,
+       "shared_expert_intermediate_size": 512},
+    "gemma4_text": GQA
+    | {"num_hidden_layers": 12, "head_dim": 128, "global_head_dim": 256, "attention_k_eq_v": False,
+       "hidden_size_per_layer_input": 64, "vocab_size_per_layer_input": 4000, "num_kv_shared_layers": 6,
+       "use_double_wide_mlp": True},
     "gpt_oss": EXPERTS | {"intermediate_size": 1024, "layer_types": None},
     "minimax_m2": EXPERTS | {"intermediate_size": 512},
     "llama4_text": EXPERTS
@@ -46,21 +57,33 @@ CONFIGS = {
     "mpt": {"d_model": 1024, "n_layers": 4, "n_heads": 16, "vocab_size": 4000},
     "falcon": SIZES | {"num_kv_heads": 4, "new_decoder_architecture": True, "ffn_hidden_size": 4096},
 }  # fmt: skip
+# The same model_type in another of its forms.
+FORMS = {
+    "gemma4_text with experts": GQA
+    | {"model_type": "gemma4_text", "num_hidden_layers": 6, "head_dim": 128, "global_head_dim": 256,
+       "num_global_key_value_heads": 2, "attention_k_eq_v": True, "hidden_size_per_layer_input": 0,
+       "enable_moe_block": True, "num_experts": 8, "top_k_experts": 2, "moe_intermediate_size": 704},
+}  # fmt: skip
 # Their classes are code beside the checkpoint; kimi_k2 has the sizes of deepseek_v3, mimo of qwen2, internlm of llama.
 OUTSIDE_TRANSFORMERS = {"internlm", "kimi_k2", "mimo"}
+# Language models of multimodal ones, built with their encoders only: the sizes of qwen3 and qwen3_moe.
+WITHIN_MULTIMODAL = {"qwen3_vl_text", "qwen3_vl_moe_text"}
 
 
 def test_every_family_is_held_against_transformers():
-    assert set(CONFIGS) | OUTSIDE_TRANSFORMERS == set(FAMILIES)
+    assert set(CONFIGS) | OUTSIDE_TRANSFORMERS | WITHIN_MULTIMODAL == set(FAMILIES)
 
 
-@pytest.mark.parametrize("model_type", CONFIGS)
-def test_parameter_count_is_that_of_the_built_model(model_type):
+@pytest.mark.parametrize("form", [*CONFIGS, *FORMS])
+def test_parameter_count_is_that_of_the_built_model(form):
+    stated = CONFIGS.get(form) or FORMS[form]
+    model_type = stated.get("model_type", form)
+    sizes = {key: value for key, value in stated.items() if key != "model_type"}
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
     with torch.device("meta"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        config = transformers.AutoConfig.for_model(model_type, **CONFIGS[model_type])
+        config = transformers.AutoConfig.for_model(model_type, **sizes)
         built = transformers.AutoModelForCausalLM.from_config(config)
     counted = sum(parameter.numel() for parameter in built.parameters())
     model = from_hf_config(config.to_dict(), name=model_type, source="transformers")

@@ -65,3 +65,80 @@ def test_sizes_left_to_the_class_are_said():
 def test_what_a_nemotron_h_config_lacks_or_contradicts_is_refused(changes, reason):
     with pytest.raises(InvalidDescription, match=reason):
         read(NEMOTRON_H, **changes)
+
+
+QWEN35 = {
+    "model_type": "qwen3_5_moe", "tie_word_embeddings": False,
+    "vision_config": {"depth": 2, "hidden_size": 100, "intermediate_size": 400},
+    "text_config": {
+        "model_type": "qwen3_5_moe_text", "num_hidden_layers": 8, "hidden_size": 1024, "num_attention_heads": 16,
+        "num_key_value_heads": 2, "head_dim": 128, "vocab_size": 32000, "num_experts": 16, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 256, "shared_expert_intermediate_size": 256, "full_attention_interval": 4,
+        "linear_num_value_heads": 16, "linear_num_key_heads": 8, "linear_key_head_dim": 64,
+        "linear_value_head_dim": 64, "linear_conv_kernel_dim": 4, "attn_output_gate": True, "mtp_num_hidden_layers": 1,
+    },
+}  # fmt: skip
+GEMMA4 = {
+    "model_type": "gemma4_text", "num_hidden_layers": 6, "hidden_size": 1024, "num_attention_heads": 8,
+    "num_key_value_heads": 4, "head_dim": 128, "global_head_dim": 256, "num_global_key_value_heads": 2,
+    "attention_k_eq_v": True, "intermediate_size": 2048, "vocab_size": 32000, "sliding_window": 512,
+    "hidden_size_per_layer_input": 0, "num_kv_shared_layers": 0, "use_bidirectional_attention": "vision",
+    "layer_types": ["sliding_attention"] * 5 + ["full_attention"],
+}  # fmt: skip
+
+
+def test_qwen35_attends_in_every_fourth_layer_and_its_encoder_is_counted_apart():
+    model = read(QWEN35)
+    assert [(sort.layers, sort.recurrent, sort.mlp) for sort in model.sorts] == [
+        (6, True, "experts"), (2, False, "experts"),
+    ]  # fmt: skip
+    assert (model.attention_gate, model.mtp_layers, model.shared_experts) == (True, 1, 1)
+    assert model.encoder_parameters == 2 * (4 * 100**2 + 2 * 100 * 400)
+    assert model.parameters == read(QWEN35["text_config"] | {"tie_word_embeddings": False}).parameters
+
+
+def test_qwen3_next_reads_dense_layers_among_experts():
+    config = QWEN35["text_config"] | {"model_type": "qwen3_next", "mlp_only_layers": [0], "intermediate_size": 512}
+    assert {(sort.layers, sort.recurrent, sort.mlp) for sort in read(config).sorts} == {
+        (1, True, "dense"), (5, True, "experts"), (2, False, "experts"),
+    }  # fmt: skip
+
+
+def test_gemma4_full_layers_have_other_heads_and_one_projection_for_keys_and_values():
+    windowed, full = read(GEMMA4).sorts
+    assert (windowed.layers, windowed.window, windowed.head_dim) == (5, 512, None)
+    assert (full.layers, full.window, full.head_dim, full.kv_heads, full.shared_projection) == (1, None, 256, 2, True)
+
+
+def test_gemma4_experts_stand_beside_a_dense_mlp_that_counts_as_shared():
+    model = read(
+        GEMMA4, enable_moe_block=True, num_experts=8, top_k_experts=2, moe_intermediate_size=512
+    )  # fmt: skip
+    assert (model.experts, model.experts_per_token, model.shared_experts, model.moe_layers) == (8, 2, 4, 6)
+
+
+def test_gemma4_layers_that_reuse_keys_hold_no_cache_and_embed_each_token_again():
+    model = read(GEMMA4, num_kv_shared_layers=2, use_double_wide_mlp=True, hidden_size_per_layer_input=64)
+    reusing = [(sort.layers, sort.intermediate_size, sort.window) for sort in model.sorts if sort.reuses_keys]
+    assert reusing == [(1, 4096, 512), (1, 4096, None)]
+    assert model.layer_embedding_parameters == 32000 * 6 * 64
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"global_head_dim": None}, "lacks global_head_dim"),
+        ({"attention_k_eq_v": None}, "lacks attention_k_eq_v"),
+        ({"layer_types": ["full_attention"]}, "has to name 6 layers"),
+        ({"num_experts": 8, "enable_moe_block": False}, "contradict"),
+        ({"num_experts": 8, "enable_moe_block": True}, "lacks top_k_experts"),
+        ({"per_layer_config": {"5": {"window": 3}}}, "layer 5 changes window"),
+    ],
+)
+def test_what_a_gemma4_config_lacks_or_contradicts_is_refused(changes, reason):
+    with pytest.raises(InvalidDescription, match=reason):
+        read(GEMMA4, **changes)
+
+
+def test_an_encoder_of_unknown_size_is_said_to_be_unknown():
+    assert read(QWEN35, vision_config={"patch_size": 14}).encoder_parameters is None
