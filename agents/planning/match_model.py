@@ -22,6 +22,9 @@ IDENTITY = {
     "published_parameters_source",
     "unverified",
     "note",
+    "class_defaults",
+    "encoder_parameters",
+    "mtp_layers",
 }
 
 
@@ -50,7 +53,7 @@ def match_model(
     heads and MLP width (which kernels fuse) only raise or lower the confidence, 1 - 0.4**agreeing - 0.2 * disagreeing.
     Sizes the trace only hints at (confidence under 0.5) are left out. With `tp` unknown, every power of two up to
     `world_size` is tried.
-    Of models that differ in name and context length only, which no cost depends on, the longest is named.
+    Of models that differ only in what no cost depends on, one without encoders is named, and the longest context.
     """
     shapes = _believed(shapes)
     if shapes.hidden_size is None:
@@ -67,11 +70,16 @@ def match_model(
     best = {name: match for name, match in best.items() if match.disagreeing == least}
     if len({_sizes(match.architecture) for match in best.values()}) > 1:
         return None, f"the sizes in the trace fit several models: {', '.join(sorted(best))}"
-    match = min(best.values(), key=lambda found: (-(found.architecture.max_positions or 0), found.architecture.name))
+    match = min(best.values(), key=_preference)
     twins = sorted(set(best) - {match.architecture.name})
     if twins:
         match = replace(match, basis=f"{match.basis}; the sizes are also those of {', '.join(twins)}")
     return match, f"{match.architecture.name} fits: {match.basis}"
+
+
+def _preference(match: ModelMatch) -> tuple[bool, int, str]:
+    model = match.architecture
+    return model.encoder_parameters != 0, -(model.max_positions or 0), model.name
 
 
 def _sizes(model: ModelArchitecture) -> str:
