@@ -2,16 +2,17 @@
 
 from collections.abc import Callable
 
+from agents.evaluation.frameworks import FRAMEWORKS, frameworks_of
 from agents.planning.request_checks import check_request
 from agents.request import PlanRequest
 from app.schemas_ranking import RankRequest, SizeRequest
 from projector import catalog
-from projector.errors import InvalidDescription
+from projector.errors import InvalidDescription, UnknownName
 from projector.ranking.rank import rank_space
 from projector.ranking.records import SpaceRanking
 from projector.ranking.sizing import machines, powers_of_two, size
 from projector.ranking.sizing_records import ChipCounts, Sizing
-from projector.ranking.task import Task
+from projector.ranking.task import Stack, Task
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.workload import WorkloadSpec
 
@@ -36,6 +37,7 @@ def ranking_of(request: RankRequest) -> SpaceRanking:
         constraints=request.constraints,
         current=request.current_plan,
         slo=request.slo,
+        stack=_stack(request.framework, request.workload),
     )
     return rank_space(
         task, objective=request.objective, top=request.top, pareto=request.pareto, relieve=request.relieve
@@ -56,6 +58,7 @@ def sizing_of(request: SizeRequest, say: Callable[[str], None] = lambda _: None)
         request.target,
         machines(candidates, request.prices_usd, catalog.chip),
         constraints=request.constraints,
+        stack=_stack(request.framework, request.workload),
         say=say,
     )
 
@@ -70,3 +73,22 @@ def _model(workload: WorkloadSpec, own: ModelArchitecture | None) -> ModelArchit
     if workload.model is None:
         raise InvalidDescription("no model is named", hint="state workload.model or architecture")
     return catalog.architecture(workload.model)
+
+
+def _stack(name: str | None, workload: WorkloadSpec) -> Stack | None:
+    """What the named framework bounds. UnknownName; InvalidDescription for a serving workload."""
+    if name is None:
+        return None
+    if workload.phase != "training":
+        raise InvalidDescription("framework names a training stack", hint="leave it out for serving")
+    found = frameworks_of((name,))
+    if not found:
+        spellings = [spelling for one in FRAMEWORKS for spelling in one.spellings]
+        raise UnknownName("framework", name, spellings)
+    (framework,) = found
+    return Stack(
+        name=framework.name,
+        limits=framework.limits(),
+        runs=lambda plans: framework.runs(plans.take(framework.allows(plans))),
+        software=framework.software,
+    )

@@ -16,6 +16,7 @@ from projector.specs.workload import WorkloadSpec
 
 DEFAULT_TOP = 10
 DEFAULT_MOST_CHIPS = 1024
+FRAMEWORK = "training stack that runs it, which bounds what exists and overlaps; None: any current one"
 
 
 class RankRequest(Record):
@@ -24,6 +25,7 @@ class RankRequest(Record):
     workload: WorkloadSpec
     architecture: ModelArchitecture | None = Field(None, description="an own model, in place of workload.model")
     cluster: ClusterSpec
+    framework: str | None = Field(None, description=FRAMEWORK)
     current_plan: ParallelismPlan | None = Field(None, description="the plan that runs: gains are told against it")
     objective: str | None = Field(None, description="name of an objective of the phase; None: the phase's default")
     pareto: tuple[str, ...] = Field((), description="two to four objectives whose Pareto set is wanted; (): none")
@@ -38,6 +40,7 @@ class SizeRequest(Record):
 
     workload: WorkloadSpec
     architecture: ModelArchitecture | None = Field(None, description="an own model, in place of workload.model")
+    framework: str | None = Field(None, description=FRAMEWORK)
     target: SizingTarget
     chips: tuple[str, ...] = Field((), description="chips to compare at powers of two up to max_chips; (): all chips")
     max_chips: int = Field(DEFAULT_MOST_CHIPS, ge=1, le=MOST_DEVICES, description="largest machine of `chips`")

@@ -17,7 +17,7 @@ HELP = "rank every legal plan of a workload on a cluster"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The workload, the cluster, --objective, --top, --pareto, --current, --relieve, --fix, --max-chips, --json."""
+    """The workload, the cluster, what to rank by and to show, what bounds the plans, --json."""
     add_workload(parser)
     add_cluster(parser)
     parser.add_argument("--objective", metavar="NAME", help="what to rank by (default: that of the phase)")
@@ -25,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pareto", metavar="NAME,NAME,...", help="two to four objectives: show their Pareto set")
     parser.add_argument("--current", metavar="KEY=VALUE,...", help="the plan that runs: gains are told against it")
     parser.add_argument("--relieve", metavar="CAUSE", help="a diagnosed cause: show what saves most of its time")
+    parser.add_argument("--framework", metavar="NAME", help="training stack that runs it, for example megatron-bridge")
     parser.add_argument("--fix", metavar="KEY=VALUE,...", help="plan fields with the only value allowed")
     parser.add_argument("--max-chips", type=int, metavar="N", help="use no more chips than this")
     parser.add_argument("--allow-numerics-changes", action="store_true", help="precision may change")
@@ -54,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         {
             "workload": workload,
             "cluster": cluster_of(arguments, chip(arguments.chip).id),
+            "framework": arguments.framework,
             "current_plan": None
             if arguments.current is None
             else plan_of(arguments.current, workload.phase, "--current"),

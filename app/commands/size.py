@@ -10,7 +10,7 @@ HELP = "find the cheapest chips that train a workload within a target"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The workload, the target, --chips, --max-chips, --counts, --price, --fix, --json."""
+    """The workload, the target, which machines to compare at which price, what bounds the plans, --json."""
     add_workload(parser, serving=False)
     parser.add_argument("--tokens-per-s", type=float, metavar="X", help="target: trained tokens a second, at least")
     parser.add_argument("--step-time-s", type=float, metavar="X", help="target: seconds a step, at most")
@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-chips", type=int, metavar="N", help="compare powers of two up to this (default 1024)")
     parser.add_argument("--counts", metavar="N,...", help="compare these counts of each chip instead")
     parser.add_argument("--price", metavar="CHIP=USD,...", help="price of a chip and hour, in place of the catalogue's")
+    parser.add_argument("--framework", metavar="NAME", help="training stack that runs it, for example megatron-bridge")
     parser.add_argument("--fix", metavar="KEY=VALUE,...", help="plan fields with the only value allowed")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -49,6 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
         machines, names = tuple(described(ChipCounts, {"chip": name, "chips": counts}) for name in compared), ()
     values: dict[str, object] = {
         "workload": workload_of(arguments),
+        "framework": arguments.framework,
         "target": described(SizingTarget, target),
         "chips": names,
         "machines": machines,

@@ -169,8 +169,7 @@ def _answer(task: Task, wanted: Wanted, space: BlockedSpace, tally: Tally, top: 
     )
     if pool is None:
         miss = None if tally.nearest is None else nearest_miss(tally.nearest, task, space.cluster)
-        devices = space.cluster.chips * task.hardware.devices_per_chip
-        return answer.model_copy(update={"nearest_miss": miss, "why_none": _why_none(tally, devices)})
+        return answer.model_copy(update={"nearest_miss": miss, "why_none": _why_none(tally, task, space)})
     layouts, relieving, (members, count) = best_layouts(pool), relieving_layouts(pool), pareto_members(pool)
     parts = [layouts.first(top), *([relieving.first(top)] if relief else []), *([members] if names else [])]
     told = Told.of(task, space.cluster, wanted.now, pool, parts)
@@ -189,9 +188,9 @@ def _answer(task: Task, wanted: Wanted, space: BlockedSpace, tally: Tally, top: 
     return answer.model_copy(update=found)
 
 
-def _why_none(tally: Tally, devices: int) -> str:
+def _why_none(tally: Tally, task: Task, space: BlockedSpace) -> str:
+    runs = "" if task.stack is None else f" that {task.stack.name} runs"
     if tally.considered == 0:
-        return f"no legal plan for {devices} devices keeps the constraints"
-    if tally.feasible == 0:
-        return f"none of {tally.considered} legal plans passes memory and latency budgets"
-    return ""
+        devices = space.cluster.chips * task.hardware.devices_per_chip
+        return f"no legal plan{runs} for {devices} devices keeps the constraints"
+    return f"none of {tally.considered} legal plans{runs} passes memory and latency budgets"

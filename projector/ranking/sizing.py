@@ -20,7 +20,7 @@ from projector.ranking.sizing_records import (
     SizingRefusal,
     SizingTarget,
 )
-from projector.ranking.task import Task
+from projector.ranking.task import Stack, Task
 from projector.ranking.ties import shared_ranks
 from projector.search.menu import require_usable
 from projector.specs.architecture import ModelArchitecture
@@ -88,6 +88,7 @@ def size(
     candidates: Sequence[Machine],
     *,
     constraints: Constraints | None = None,
+    stack: Stack | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Sizing:
     """Every machine with its fastest plan that fits, by cost: USD of training budget_tokens, else USD an hour.
@@ -111,7 +112,7 @@ def size(
     notes: dict[str, None] = {}
     for machine in candidates:
         cluster = ClusterSpec(chip=machine.hardware.id, chips=machine.chips)
-        found = _ranked(Task(workload, architecture, cluster, machine.hardware, limits))
+        found = _ranked(Task(workload, architecture, cluster, machine.hardware, limits, stack=stack))
         if isinstance(found, str):
             refused.append(SizingRefusal(chip=machine.hardware.id, chips=machine.chips, reason=found))
             continue

@@ -1,11 +1,13 @@
 """What is ranked: a workload with all that bounds its plans, and the columns a projection of some of them gives."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from projector.batch_projection import ProjectionBatch
+from projector.errors import InvalidDescription
 from projector.project import project_many
 from projector.search_space import BlockedSpace, explore_in_blocks
 from projector.specs.architecture import ModelArchitecture
@@ -20,8 +22,18 @@ from projector.specs.workload import WorkloadSpec
 
 
 @dataclass(frozen=True)
+class Stack:
+    """A training stack that bounds a space: what it fixes, which plans it runs and as what, and its kernels."""
+
+    name: str
+    limits: Constraints
+    runs: Callable[[PlanBatch], PlanBatch]
+    software: Software
+
+
+@dataclass(frozen=True)
 class Task:
-    """One search space. current: the plan that runs, where one does."""
+    """One search space. current: the plan that runs, where one does; stack: what runs it, None for any current one."""
 
     workload: WorkloadSpec
     architecture: ModelArchitecture
@@ -30,23 +42,31 @@ class Task:
     constraints: Constraints = field(default_factory=Constraints)
     current: ParallelismPlan | None = None
     slo: Slo = field(default_factory=Slo)
-    software: Software = CURRENT
+    stack: Stack | None = None
 
     def space(self, most: int) -> BlockedSpace:
-        """Every legal plan, in blocks. Errors as `explore_in_blocks`."""
-        return explore_in_blocks(
+        """Every legal plan that the stack runs, in blocks.
+
+        InvalidDescription as `explore_in_blocks`, and where a constraint fixes what the stack fixes to another value.
+        """
+        space = explore_in_blocks(
             self.workload,
             self.architecture,
             self.cluster,
             self.hardware,
-            self.constraints,
+            self.constraints if self.stack is None else _within(self.constraints, self.stack),
             self.current,
             most=most,
         )
+        if self.stack is None:
+            return space
+        kept = (self.stack.runs(block) for block in space.blocks)
+        return replace(space, blocks=(block for block in kept if len(block)))
 
     def project(self, plans: PlanBatch, cluster: ClusterSpec) -> ProjectionBatch:
         """The plans on a part of the cluster. Errors as `project_many`."""
-        return project_many(plans, self.workload, self.architecture, cluster, self.hardware, software=self.software)
+        software = CURRENT if self.stack is None else self.stack.software
+        return project_many(plans, self.workload, self.architecture, cluster, self.hardware, software=software)
 
 
 def good(objective: Objective, projected: ProjectionBatch) -> NDArray[np.float64]:
@@ -55,3 +75,12 @@ def good(objective: Objective, projected: ProjectionBatch) -> NDArray[np.float64
     if objective.direction == "maximise":
         return np.where(np.isfinite(values), values, 0.0)
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+
+
+def _within(constraints: Constraints, stack: Stack) -> Constraints:
+    """The constraints with what the stack fixes. InvalidDescription where both fix a field, to different values."""
+    for name, value in stack.limits.fixed.items():
+        asked = constraints.fixed.get(name, value)
+        if asked != value:
+            raise InvalidDescription(f"constraints.fixed asks for {name} {asked}, and {stack.name} has {value} only")
+    return constraints.model_copy(update={"fixed": stack.limits.fixed | constraints.fixed})

@@ -177,6 +177,21 @@ async def test_a_space_is_ranked_with_its_pareto_set_and_what_relieves_a_cause(c
     assert body["candidates_feasible"] <= body["candidates_considered"]
 
 
+async def test_a_framework_bounds_the_plans(client) -> None:
+    own = (await client.post("/v1/rankings", json=RANK | {"framework": "torchtitan", "top": 200})).json()
+    plans = [entry["projection"]["plan"] for entry in own["ranked"]]
+    assert plans
+    assert all(plan["fsdp"] > 1 or plan["dp"] == 1 for plan in plans)
+    alone = {"framework": "DeepSpeed ZeRO", "constraints": {"fixed": {"tp": 8}}}
+    refused = (await client.post("/v1/rankings", json=RANK | alone)).json()
+    assert refused["detail"] == "constraints.fixed asks for tp 8, and DeepSpeed ZeRO-3 has 1 only"
+    nothing = {"framework": "torchtitan", "constraints": {"fixed": {"fsdp": 1, "dp": 8}}}
+    found = (await client.post("/v1/rankings", json=RANK | nothing)).json()
+    assert found["why_none"] == "no legal plan that torchtitan runs for 8 devices keeps the constraints"
+    sized = (await client.post("/v1/sizings", json=SIZE | {"framework": "maxtext"})).json()
+    assert {entry["projection"]["plan"]["zero_stage"] for entry in sized["options"]} <= {0, 3}
+
+
 async def test_machines_are_sized(client) -> None:
     answer = await client.post("/v1/sizings", json=SIZE)
     body = answer.json()
@@ -199,6 +214,7 @@ async def test_machines_are_sized(client) -> None:
         ("/v1/rankings", RANK | {"pareto": ["mfu"]}, 422, "invalid_description"),
         ("/v1/rankings", RANK | {"relieve": "exposed_tp"}, 422, "invalid_description"),
         ("/v1/rankings", RANK | {"top": 0}, 422, "invalid_description"),
+        ("/v1/rankings", RANK | {"framework": "megatronn or none"}, 422, "unknown_name"),
         ("/v1/rankings", RANK | {"cluster": {"chip": "h900", "chips": 8}}, 422, "unknown_name"),
         ("/v1/rankings", RANK | {"workload": {"seq_len": 4096, "global_batch": 64}}, 422, "invalid_description"),
         ("/v1/rankings", RANK | {"workload": WORKLOAD | {"model": "llama-9"}}, 422, "unknown_name"),

@@ -1,17 +1,21 @@
 """Gates, shortlist and what is assumed when the plan that ran would not fit."""
 
+import numpy as np
 import pytest
 from planning_examples import summary_of, sure
 
+from agents.advisors.ranking import PREFERENCE_FRAC
 from agents.advisors.rules import RulesAdvisor
 from agents.planning.analyzer import diagnose
 from agents.planning.proposal import propose
 from agents.planning.reference import reference_of
 from agents.planning.resolve import resolve
-from agents.planning.scores import feasible, legal_space, score
+from agents.planning.scores import feasible, legal_space, score, score_one
 from agents.planning.shortlist import shortlist
 from agents.planning.state import NoKnowledge
 from agents.request import PlanRequest
+from projector.ranking.relief import Relief
+from projector.ranking.ties import TIE_FRAC
 from projector.specs.plan_batch import PlanBatch
 from traces.summary_types import Implied, ModelShapes
 
@@ -72,6 +76,19 @@ def test_numerics_stay_unless_allowed(searched):
     scores = score(legal_space(opened).plans, opened)
     wider = shortlist(scores, feasible(scores, opened), opened, reference, "compute_throughput")
     assert "fp8" in {candidate.plan.compute_dtype for candidate in wider}
+
+
+@pytest.mark.parametrize("cause", ["exposed_tp", "exposed_dp", "compute_throughput", "hbm_capacity"])
+def test_what_saves_most_of_the_blamed_term_near_the_best_is_listed(searched, cause):
+    job, reference, _ = searched
+    scores = score(legal_space(job).plans, job)
+    passing = feasible(scores, job)
+    found = shortlist(scores, passing, job, reference, cause)
+    rows = np.flatnonzero(passing & (scores.good * (1 + PREFERENCE_FRAC) >= scores.good[passing].max()))
+    now = score_one(reference.plan, job).projections
+    saved = Relief.of(cause, now).saved_frac(scores.projections)[rows]
+    listed = [Relief.of(cause, now).saved_frac(score_one(one.plan, job).projections)[0] for one in found]
+    assert max(listed) * (1 + TIE_FRAC) >= saved.max()
 
 
 def test_a_plan_that_ran_is_taken_to_fit():
