@@ -15,8 +15,6 @@ from projector.cost.device import Device
 from projector.cost.energy import ChipPower
 from projector.cost.ledger import Ledger
 from projector.cost.overlap import (
-    CONTENTION_FRAC,
-    TP_CONTENTION_FRAC,
     AxisTimes,
     Switches,
     gathered_stages,
@@ -124,8 +122,9 @@ def _switches(
         # frozen products have no weight gradients to hide a collective behind
         tp_gradients=software.async_tp_gradients and adapter is None,
         expert=np.maximum(software.expert_overlap * 1.0, beside),
-        contention_frac=CONTENTION_FRAC[hardware.kind],
-        tp_contention_frac=TP_CONTENTION_FRAC[hardware.kind],
+        contention_frac=hardware.calibration.contention_frac,
+        tp_contention_frac=hardware.calibration.tp_contention_frac,
+        hiding_frac=software.hiding_frac,
     )
 
 

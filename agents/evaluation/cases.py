@@ -33,6 +33,8 @@ from projector.specs.software import Software
 from projector.specs.workload import WorkloadSpec
 
 OPEN_MICRO_BATCHES = (1, 2, 4, 8, 16)
+# what Megatron's recipes repeat when they name it, short forms included
+MODULES = frozenset({"norm", "act", "layernorm", "mlp", "moe", "moe_act", "mla_up_proj", "core_attn", "shared_experts"})
 OPEN_RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
 MOST_VIRTUAL_STAGES = 8
 # an open global batch is tried up to what published pre-training runs use
@@ -293,5 +295,7 @@ def _recompute(printed: str | None, framework: Framework) -> tuple[Recompute, ..
         return (spelled,)  # type: ignore[return-value]
     if spelled.startswith("selective") and framework.recomputes_layers:
         return OPEN_RECOMPUTE
+    if spelled and all(word.strip() in MODULES for word in spelled.split(",")):
+        return ("selective",)
     # MaxText's "minimal" keeps the outputs of all products and repeats what stands between them
     return ("selective",) if spelled.startswith(("selective", "minimal")) else OPEN_RECOMPUTE

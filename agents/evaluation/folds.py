@@ -24,7 +24,7 @@ STATEMENT = (
     "other rows; they show what a recalibration that never saw the row's own (family, chip) group, or its source, "
     "prints, and not what a refit of every constant would."
 )
-NOT_VALUES = frozenset({"source", "assumed"})
+NOT_VALUES = frozenset({"source", "fitted", "assumed"})
 
 
 def folds(scored: Sequence[Scored]) -> Folds:
@@ -119,6 +119,8 @@ def _constants(chip: HardwareProfile, rows: Sequence[Scored]) -> tuple[Constant,
 def _basis(calibration: Calibration, name: str) -> str:
     if name in calibration.assumed:
         return "assumed"
+    if name in calibration.fitted:
+        return "fitted on published steps"
     stated = name in calibration.model_fields_set
     return "by the chip file's source" if stated else "default of the schema"
 

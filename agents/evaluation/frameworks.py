@@ -23,12 +23,15 @@ from projector.specs.software import (
     INTERNEVO,
     LLM_FOUNDRY,
     MEGATRON_2022,
+    MEGATRON_2023,
     MEGATRON_DEEPSPEED,
     MEGATRON_RECIPES,
+    NATURAL_IMBALANCE,
     NEWEST_RECIPES,
     PYTORCH_COMPILED,
     TORCHTITAN,
     TORCHTITAN_2024,
+    TORCHTITAN_2024_EAGER,
     XLA,
     Software,
     megatron_recipes,
@@ -36,7 +39,7 @@ from projector.specs.software import (
 
 MemoryCounter = Literal["allocated", "reserved", "device"]
 Sharding = Literal["optimizer", "weights", "either"]
-LAST_OLD_YEAR = 2022
+LAST_OLD_YEAR, FLASH_YEAR = 2022, 2024
 ARXIV = re.compile(r"arxiv:(\d\d)\d\d\.\d{4,5}", re.IGNORECASE)
 EVERY = frozenset(DEGREES)
 # a benchmark file with its month in its name
@@ -132,10 +135,19 @@ OLD_MEGATRON = Framework(
     overlaps_tp=False,
     software=MEGATRON_2022,
 )
+MEGATRON_BEFORE_FLASH = Framework(
+    "Megatron-LM of 2023",
+    ("megatron-lm of 2023",),
+    degrees=frozenset({"tp", "pp"}),
+    sharding="optimizer",
+    overlaps_tp=False,
+    software=MEGATRON_2023,
+)
 # its FSDP is an option that its recipes rarely switch on
 MEGATRON = Framework("Megatron-Core", ("megatron", "megascale"), sharding="optimizer")
 FRAMEWORKS: tuple[Framework, ...] = (
     OLD_MEGATRON,
+    MEGATRON_BEFORE_FLASH,
     Framework(
         "Megatron-DeepSpeed",
         ("megatron-deepspeed",),
@@ -219,8 +231,12 @@ def framework_of_row(name: str, source: str) -> Framework:
     """As `framework_of`, with the age of the publication: a Megatron of 2022 or before is another stack."""
     found = framework_of(name)
     published = ARXIV.search(source)
-    old = published is not None and 2000 + int(published[1]) <= LAST_OLD_YEAR
-    return OLD_MEGATRON if old and found == MEGATRON else found
+    if published is None or found != MEGATRON or "megascale" in name.lower():
+        return found
+    year = 2000 + int(published[1])
+    if year <= LAST_OLD_YEAR:
+        return OLD_MEGATRON
+    return MEGATRON_BEFORE_FLASH if year <= FLASH_YEAR else found
 
 
 def software_of(framework: Framework, row: MeasuredRow) -> Software:
@@ -234,9 +250,13 @@ def software_of(framework: Framework, row: MeasuredRow) -> Software:
     if plan.capacity_factor is not None and plan.capacity_factor > 0:
         # experts of a fixed capacity take their tokens by dense products: no permutation by index kernels around them
         changed |= {"expert_load": max(plan.capacity_factor, 1.0), "expert_passes": 1.0}
+    if plan.router is not None and "dropless" in plan.router.lower():
+        changed["expert_imbalance"] = NATURAL_IMBALANCE
     dated = DATED.search(row.document)
     if software == TORCHTITAN and dated is not None and int(dated[1]) < 2025:
-        software = TORCHTITAN_2024
+        # that year's report names the compiler wherever it was used
+        compiled = "compile" in (row.precision_printed or "").lower()
+        software = TORCHTITAN_2024 if compiled else TORCHTITAN_2024_EAGER
     if "bf16 optimizer" in (row.release or "").lower():
         changed["gradient_bytes"] = 6
     if software == XLA and plan.offloads_inputs is not False:

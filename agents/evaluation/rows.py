@@ -51,6 +51,7 @@ class StatedPlan:
     offloads_inputs: bool | None = False
     adapter_rank: int | None = None
     adapter_scope: str | None = None
+    router: str | None = None
 
     @property
     def degrees(self) -> Degrees:
@@ -103,6 +104,7 @@ class MeasuredRow:
     flop_convention: str | None
     configuration: str
     document: str = ""
+    precision_printed: str | None = None
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,7 @@ def _row(row: Fields, name: str, file: str) -> MeasuredRow:
         flop_convention=row.text("flops_convention"),
         configuration=_configuration(row),
         document=row.text("source") or "",
+        precision_printed=row.text("precision"),
     )
 
 
@@ -234,6 +237,7 @@ def _plan(adopted: Fields, note: str) -> StatedPlan:
         offloads_optimizer=any(bool(extra.switch(name)) for name in OFFLOADS),
         notes=extra.text("notes") or "",
         optimizer_shard=_count(adopted, "zero1_group"),
+        router=extra.text("router"),
         offloads_inputs=_offloads_inputs(adopted.text("recompute"), extra.text("decoder_layer_input")),
         adapter_rank=_count(extra, "lora_rank") or (int(adapter[1]) if adapter else None),
         adapter_scope=extra.text("lora_scope") or (adapter[2] if adapter else None),

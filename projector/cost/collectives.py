@@ -15,6 +15,7 @@ def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route])
     B bytes over g = i o ranks, i inside a domain at b_i, o domains at b_o, steps alpha_i and alpha_o:
 
         all-gather, reduce-scatter   max(B (i-1)/i / b_i, B/i (o-1)/o / b_o) + hops alpha_i + (o-1) alpha_o
+                                     flat: B (o-1)/o / b_o, nothing shared within a domain
         all-reduce                   twice that; latency also as a tree, 2 (log2 i alpha_i + log2 o alpha_o);
                                      inside one switched domain also in one step, (i-1) B / b_i + alpha_i
         all-to-all                   max(B (i-1)/g / b_spread, B (1 - 1/o) / b_o) + alpha_i + log2 o alpha_o
@@ -40,6 +41,9 @@ def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route])
         return np.where(route.size > 1, _all_to_all_s(collective, route), 0.0)
     parts = collective.messages
     one_s = formulas[collective.kind](payload / parts, route) + collective.message_s
+    if collective.flat:
+        own_s = payload / parts * (route.outer - 1) / route.outer / route.outer_bytes_per_s
+        one_s = np.maximum(one_s, own_s)
     return np.where(route.size > 1, parts * one_s, 0.0)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from projector.breakdown import Axis, OperatorKind
 from projector.cost.device import Device
 from projector.cost.ledger import Ledger
-from projector.cost.overlap import CONTENTION_FRAC, TP_CONTENTION_FRAC, AxisTimes, Switches, micro_batch_communication
+from projector.cost.overlap import AxisTimes, Switches, micro_batch_communication
 from projector.cost.roofline import Rates
 from projector.cost.routes import Route, routes
 from projector.cost.stages import Stages, stages
@@ -17,7 +17,7 @@ from projector.graph.operator import GroupName
 from projector.graph.serving_graph import StepWork, serving_graph
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
-from projector.specs.hardware import ChipKind, HardwareProfile
+from projector.specs.hardware import HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import SERVING
@@ -49,7 +49,8 @@ class Engine:
     routes: dict[GroupName, Route]
     rates: Rates
     stages: Stages
-    kind: ChipKind
+    contention_frac: float
+    tp_contention_frac: float
 
     @classmethod
     def of(
@@ -71,7 +72,8 @@ class Engine:
             routes=routes(groups(degrees), cluster, hardware),
             rates=Rates.of(Device.of(hardware), math_dtype),
             stages=stages(model, degrees.pp, one, one, 0 * one),
-            kind=hardware.kind,
+            contention_frac=hardware.calibration.contention_frac,
+            tp_contention_frac=hardware.calibration.tp_contention_frac,
         )
 
     def slot(self, work: StepWork, launches: Switch) -> Slot:
@@ -90,8 +92,9 @@ class Engine:
             interleaved=off,
             tp_gradients=False,
             expert=SERVING.expert_overlap + zero,
-            contention_frac=CONTENTION_FRAC[self.kind],
-            tp_contention_frac=TP_CONTENTION_FRAC[self.kind],
+            contention_frac=self.contention_frac,
+            hiding_frac=SERVING.hiding_frac,
+            tp_contention_frac=self.tp_contention_frac,
         )
         slot = Slot(
             compute_s={kind: times.compute("forward", kind=kind) for kind in times.kinds()},

@@ -15,10 +15,6 @@ from projector.cost.stages import Stage
 from projector.graph.columns import Column
 from projector.graph.operator import CollectiveKind, GroupName, Operator, Pass, Place
 
-# Ranks whose hosts launch piece by piece drift apart, and a collective waits for the last: so many gaps between
-# kernels. vTrain's single-node runs show 7 to 13 gaps a collective (time a layer over micro-batch size, at tp 1, 2, 4
-# and 8); 0, 4 and 8 were compared on its 1,260 step times. Nothing where kernels leave no gaps.
-COLLECTIVE_DRIFT = 4.0
 ENDS: frozenset[Place] = frozenset({"embedding", "head"})
 ComputeKey = tuple[Pass, OperatorKind]
 WireKey = tuple[Pass, Axis, CollectiveKind]
@@ -63,7 +59,7 @@ class Ledger:
                 _accumulate(self.weight_s, place, operator.run, time_s)
         else:
             transfer_s = collective_time_s(operator.collective, routes)
-            drift_s = np.where(transfer_s > 0, COLLECTIVE_DRIFT * rates.kernel_gap_s, 0.0)
+            drift_s = np.where(transfer_s > 0, rates.collective_drift_s, 0.0)
             time_s = operator.count * (transfer_s + drift_s)
             key = (operator.run, operator.collective.axis, operator.collective.kind)
             _accumulate(self.wire_s, place, key, time_s)

@@ -13,9 +13,11 @@
            in an interleaved schedule), gathers of updated weights behind the forward pass of the first, by the same
            switches; likewise fsdp where stages stay gathered (`gathered_stages`)
 
-Compute hides one communication only, and only HIDING_FRAC of it hides any: the first and last layer have no neighbour.
-What is hidden is not free: communication kernels take cores and memory bandwidth from the compute beside them, which
-gets longer by CONTENTION_FRAC of the time hidden. That is charged to the axis, as time the step gets longer by:
+Compute hides one communication only, and only Software.hiding_frac of it hides any: the first and last layer have no
+neighbour. What is hidden is not free: communication kernels take cores and memory bandwidth from the compute beside
+them, which gets longer by Calibration.contention_frac of the time hidden (GPU collectives run on the cores that
+compute; TPU and Trainium links have engines of their own, which still share the memory). That is charged to the axis,
+as what a step gets longer by:
 
     exposed = total - (1 - c) hidden
 
@@ -32,15 +34,7 @@ import numpy as np
 from projector.breakdown import Axis
 from projector.cost.ledger import StageTimes
 from projector.graph.columns import Column, Switch
-from projector.specs.hardware import ChipKind
 
-# One figure for all chips, chosen on published training runs (0.5, 0.7 and 0.9 were compared).
-HIDING_FRAC = 0.7
-# Slow-down of compute a second of hidden communication. GPU collectives run on the cores that compute; TPU and Trainium
-# links have engines of their own, which still share the memory. One figure a kind, chosen on published training runs
-# (GPU: 0, 0.3 and 0.5 were compared; TPU: 0, 0.05, 0.1, 0.2 and 0.3, on 66 rows).
-CONTENTION_FRAC: dict[ChipKind, float] = {"gpu": 0.5, "tpu": 0.1, "trainium": 0.1}
-TP_CONTENTION_FRAC: dict[ChipKind, float] = CONTENTION_FRAC | {"gpu": 0.0}
 TP_CHUNKS = 8.0
 
 
@@ -59,6 +53,7 @@ class Switches:
     expert: Column
     contention_frac: float
     tp_contention_frac: float
+    hiding_frac: float
 
 
 @dataclass(frozen=True)
@@ -105,7 +100,8 @@ class MicroBatchCommunication:
 def micro_batch_communication(times: StageTimes, switches: Switches) -> MicroBatchCommunication:
     """Communication of one micro-batch on a stage."""
     cover = Cover(
-        ahead_s=HIDING_FRAC * times.compute("forward"), back_s=HIDING_FRAC * times.compute("recompute", "backward")
+        ahead_s=switches.hiding_frac * times.compute("forward"),
+        back_s=switches.hiding_frac * times.compute("recompute", "backward"),
     )
     found: dict[Axis, AxisTimes] = {}
     for axis, expose in AXES:
@@ -118,13 +114,13 @@ def micro_batch_communication(times: StageTimes, switches: Switches) -> MicroBat
     return MicroBatchCommunication({axis: found[axis] for axis in REPORTED}, cover)
 
 
-def exposed_copies(times: StageTimes) -> tuple[Column, Column]:
+def exposed_copies(times: StageTimes, hiding_frac: float) -> tuple[Column, Column]:
     """Seconds of a micro-batch that the host link is busy longer than the pass computes: (forward, back).
 
     Copies have engines and links of their own: they take nothing from compute and hide beside communication.
     """
-    ahead_s = times.copied("forward") - HIDING_FRAC * times.compute("forward")
-    back_s = times.copied("backward") - HIDING_FRAC * times.compute("recompute", "backward")
+    ahead_s = times.copied("forward") - hiding_frac * times.compute("forward")
+    back_s = times.copied("backward") - hiding_frac * times.compute("recompute", "backward")
     return np.maximum(ahead_s, 0.0), np.maximum(back_s, 0.0)
 
 
@@ -175,13 +171,13 @@ def _hidden(communication_s: Column, cover_s: Column, on: Switch | bool = True) 
 def _tensor(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTimes, Cover]:
     ahead_s = times.wire("forward", axis="tp")
     again_s, back_s = times.wire("recompute", axis="tp"), times.wire("backward", axis="tp")
-    gemm_back_s = HIDING_FRAC * times.compute("recompute", "backward", kind="gemm")
-    gradients_s = HIDING_FRAC * times.compute("backward", kind="gemm") / 2
+    gemm_back_s = switches.hiding_frac * times.compute("recompute", "backward", kind="gemm")
+    gradients_s = switches.hiding_frac * times.compute("backward", kind="gemm") / 2
     by_gradients_s = _hidden(back_s, np.minimum(gradients_s, cover.back_s), switches.tp_gradients)
     chunked = 1 - 1 / TP_CHUNKS
     hidden_ahead_s = _hidden(
         ahead_s * chunked,
-        np.minimum(HIDING_FRAC * times.compute("forward", kind="gemm"), cover.ahead_s),
+        np.minimum(switches.hiding_frac * times.compute("forward", kind="gemm"), cover.ahead_s),
         switches.tp,
     )
     hidden_back_s = by_gradients_s + _hidden(
@@ -198,7 +194,7 @@ def _tensor(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTi
 def _context(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTimes, Cover]:
     ahead_s, back_s = times.wire("forward", axis="cp"), times.wire("backward", axis="cp")
     attention_ahead_s, attention_back_s = (
-        HIDING_FRAC * times.compute(run, kind="attention") for run in ("forward", "backward")
+        switches.hiding_frac * times.compute(run, kind="attention") for run in ("forward", "backward")
     )
     hidden_ahead_s = _hidden(ahead_s, np.minimum(attention_ahead_s, cover.ahead_s))
     hidden_back_s = _hidden(back_s, np.minimum(attention_back_s, cover.back_s))

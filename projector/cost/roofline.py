@@ -1,12 +1,14 @@
 """Time of one compute operator: the slower of its arithmetic and its memory traffic, never below a kernel's floor."""
 
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 
 from projector.cost.device import Device
 from projector.graph.columns import DTYPE_BYTES, Column, lookup
-from projector.graph.operator import Operator
+from projector.graph.operator import HeadShape, Operator
+from projector.specs.hardware import REFERENCE_HEAD, REFERENCE_KEYS, Calibration
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.software import CURRENT, Software
 
@@ -24,6 +26,8 @@ class Rates:
     kernel_gap_s: float
     kernel_launch_s: float
     host_bytes_per_s: float
+    collective_drift_s: float
+    calibration: Calibration
 
     @classmethod
     def of(cls, device: Device, compute_dtype: AnyColumn, software: Software = CURRENT) -> "Rates":
@@ -46,13 +50,24 @@ class Rates:
             kernel_gap_s=calibration.kernel_floor_s * (software.host_factor - 1.0),
             kernel_launch_s=calibration.kernel_launch_s * software.host_factor,
             host_bytes_per_s=device.host_bytes_per_s,
+            collective_drift_s=software.collective_drift * calibration.kernel_floor_s * (software.host_factor - 1.0),
+            calibration=calibration,
         )
+
+    def attention_frac(self, head: HeadShape) -> Column:
+        """Rate of fused attention at this shape over that at the reference shape (`Calibration`)."""
+        half_keys, half_width = self.calibration.attention_half_keys, self.calibration.attention_half_width
+        width, lanes = (head.score_width + head.value_width) / 2, self.calibration.attention_lanes
+        padded = sum(lanes * ceil(each / lanes) for each in (head.score_width, head.value_width)) / 2
+        over_keys: Column = head.keys / (head.keys + half_keys) * (1 + half_keys / REFERENCE_KEYS)
+        over_width = width / (width + half_width) * (1 + half_width / REFERENCE_HEAD)
+        return over_keys * over_width * width / padded
 
 
 def operator_time_s(operator: Operator, rates: Rates) -> Column:
     """Seconds of one execution on the device, shape [n].
 
-        t = max(FLOP / (peak e) + ramp, bytes / (bandwidth e), kernels * floor) + kernels * (split - 1) * floor
+        t = max(FLOP / (peak e) + parts ramp, bytes / (bandwidth e), kernels * floor) + kernels * (split - 1) * floor
 
     peak is that of the operator's dtype, e the calibrated efficiency of large operators. The ramp makes the
     efficiency a saturating curve over size, e FLOP / (FLOP + half size), as measured GEMM sweeps show; at an equal
@@ -62,11 +77,14 @@ def operator_time_s(operator: Operator, rates: Rates) -> Column:
     """
     memory_s = operator.moved_bytes / rates.bytes_per_s
     floor_s = operator.kernels * rates.kernel_floor_s
-    gap_s = operator.kernels * rates.kernel_gap_s
+    gap_s = operator.kernels * rates.kernel_gap_s + operator.pause_s
     if operator.math == "none":
         return np.maximum(memory_s, floor_s) + gap_s
     if operator.kind == "attention":
         rate = rates.attention_flop_per_s
+        if operator.head is not None:
+            rate = rate * rates.attention_frac(operator.head)
     else:
         rate = rates.linear_flop_per_s if operator.math == "linear" else rates.wide_flop_per_s
-    return np.maximum(np.maximum(operator.slowdown * operator.flop / rate + rates.ramp_s, memory_s), floor_s) + gap_s
+    arithmetic_s = operator.slowdown * operator.flop / rate + operator.parts * rates.ramp_s
+    return np.maximum(np.maximum(arithmetic_s, memory_s), floor_s) + gap_s

@@ -13,11 +13,6 @@ from projector.graph.operator import GroupName
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 
-# Bandwidth between domains falls with their number (more switch levels, more stragglers a ring waits for): a ring over
-# n domains gets 1 / (1 + SCALE_LOSS log2 n) of a link. One figure for all chips, chosen on published training runs (0
-# to 0.3 were compared).
-SCALE_LOSS = 0.15
-
 
 @dataclass(frozen=True)
 class Route:
@@ -121,6 +116,6 @@ def _route(tier: InnerTier, group: Group, hardware: HardwareProfile) -> Route:
         direct=hardware.intra.kind != "torus",
         spread_bytes_per_s=tier.spread_bytes_per_s * efficiency,
         outer_bytes_per_s=outer_rate,
-        outer_ring_bytes_per_s=outer_rate / (1 + SCALE_LOSS * np.log2(outer)),
+        outer_ring_bytes_per_s=outer_rate / (1 + hardware.calibration.scale_loss * np.log2(outer)),
         outer_hop_s=hardware.inter.latency_s,
     )

@@ -58,7 +58,7 @@ def slot(times: StageTimes, switches: Switches, rates: Rates, pp: Column, pause_
         )
     }
     by_pass_s = np.maximum(idle_s[FORWARD] + idle_s[BACK], idle_s[MICRO_BATCH_PASSES])
-    copy_ahead_s, copy_back_s = exposed_copies(times)
+    copy_ahead_s, copy_back_s = exposed_copies(times, switches.hiding_frac)
     return Slot(
         busy_s=busy_s,
         launch_idle_s=np.where(pp > 1, by_pass_s + pause_s, idle_s[MICRO_BATCH_PASSES]),

@@ -2,17 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
+
 from projector.graph.columns import Column, switched
 from projector.graph.gemm import gemm, quantise, tensor_parallel_exit
-from projector.graph.operator import Operator, Place
+from projector.graph.operator import HeadShape, Operator, Place
 from projector.graph.pointwise import norm, residual
 from projector.graph.projections import latent_projections, qkv_projection
 from projector.graph.scope import AttentionWork, Scope
 
-# Fused kernels that add a bias to every score take so many times as long: the 158 published runs of MPT models
-# (llm-foundry, ALiBi, on A100 and H100) err by 5.1 % in the mean with it, by 9.5, 6.1, 8.9 and 13.4 % with 1, 1.25,
-# 1.75 and 2; each of the three chips alone chooses the same.
-ALIBI_SLOWDOWN = 1.5
 # Tensor cores take rows of whole 16 bytes: 8 elements of 16 bit. Batched products over heads of another width run
 # without them, at the rate of fp32 arithmetic, as they sum in fp32: 312 against 19.5 TFLOP/s on A100 (datasheet). The
 # four runs of BLOOM's trials with heads of 108 err by 4.6 % with it. Fused kernels pad instead.
@@ -140,14 +138,20 @@ def _core_of(scope: Scope, work: AttentionWork, name: str, place: Place, pairs: 
         saved_bytes=saved / work.rounds,
         kept_bytes=kept / work.rounds,
         rerun=unfused,
+        head=None if unfused or not work.shaped else _head(scope, work, pairs),
     )
+
+
+def _head(scope: Scope, work: AttentionWork, pairs: Column) -> HeadShape:
+    keys = pairs / work.rounds / np.maximum(work.queries, 1.0)
+    return HeadShape(keys, scope.model.head_dim, scope.model.value_dim)
 
 
 def _slowdown(scope: Scope) -> float:
     model, software = scope.model, scope.software
     if software.attention == "unfused":
         return UNALIGNED_SLOWDOWN if model.head_dim % ALIGNED_HEAD else 1.0
-    return ALIBI_SLOWDOWN if model.positions == "alibi" or software.attention_bias else 1.0
+    return software.bias_slowdown if model.positions == "alibi" or software.attention_bias else 1.0
 
 
 def _widths(scope: Scope, work: AttentionWork) -> tuple[Column, Column, Column]:

@@ -50,6 +50,7 @@ def in_pass(operator: Operator, run: Pass) -> Operator:
         saved_bytes=None,
         kept_bytes=None,
         back=None,
+        pause_s=operator.pause_s if run == "recompute" else 0.0,
     )
 
 

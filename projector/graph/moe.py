@@ -13,6 +13,8 @@ from projector.graph.pointwise import activation
 from projector.graph.scope import Scope
 
 GEMM_TILE_ROWS = 128.0
+# Streams on which Transformer Engine runs the products of several experts side by side.
+EXPERT_STREAMS = 4.0
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,22 @@ class Routing:
 
 
 def routing(scope: Scope) -> Routing:
-    """Routing of a balanced router without dropped tokens, times `Software.expert_load`.
+    """Routing without dropped tokens, of the busiest rank of its ep group.
 
     The ep group sees tokens * ep * etp / tp tokens; an expert stays idle with probability (1 - k / E) to that power.
-    Half a tile of padding an expert is `_grouped_gemm`'s.
+    A rank that holds all experts sees all tokens; otherwise the busiest gets Software.expert_imbalance of the mean. All
+    rows are multiplied with Software.expert_load. Half a tile of padding an expert is `_grouped_gemm`'s.
     """
     model = scope.model
     share, load = model.experts_per_token / model.experts, scope.software.expert_load
     seen = scope.tokens * scope.ep * scope.etp / scope.tp
     local = model.experts / scope.ep
+    busiest = np.where(scope.ep > 1, scope.software.expert_imbalance, 1.0)
     # 1 - (1 - share)^seen without losing digits for small shares; share = 1 means every expert is used
     idle = np.exp(seen * np.log1p(-min(share, 1 - 1e-12)))
     return Routing(
-        rows=load * scope.tokens * model.experts_per_token * scope.etp / scope.tp,
-        copies=load * scope.tokens * model.experts_per_token / scope.tp,
+        rows=load * busiest * scope.tokens * model.experts_per_token * scope.etp / scope.tp,
+        copies=load * busiest * scope.tokens * model.experts_per_token / scope.tp,
         local_experts=local,
         active_experts=np.maximum(local * (1 - idle), np.minimum(local, 1.0)),
         replicated=~scope.sp & (scope.ep * scope.etp <= scope.tp),
@@ -57,7 +61,7 @@ def routing(scope: Scope) -> Routing:
 def moe_block(scope: Scope) -> Iterator[Operator]:
     """Forward operators of router, routed and shared experts of one layer."""
     route = routing(scope)
-    yield _router(scope)
+    yield replace(_router(scope), pause_s=scope.software.expert_pause_s)
     yield from _latent(scope, "expert_latent_down", down=True)
     yield from _dispatch(scope, route)
     yield from _experts(scope, route)
@@ -186,7 +190,7 @@ def _experts(scope: Scope, route: Routing) -> Iterator[Operator]:
 
 
 def _grouped_gemm(scope: Scope, route: Routing, name: str, inner: Column, outer: Column) -> Operator:
-    """One GEMM an active local expert, launched together.
+    """One GEMM an active local expert, on a few streams or in one kernel (`Software.expert_products`).
 
     FLOP counts real rows only, plus half a tile of rows an active expert that tensor cores pad to; bytes read the
     weights of active experts. Expert width, not FLOP, decides the size: narrow experts are memory-bound.
@@ -194,9 +198,11 @@ def _grouped_gemm(scope: Scope, route: Routing, name: str, inner: Column, outer:
     padded = route.rows + GEMM_TILE_ROWS / 2 * route.active_experts
     kept = route.rows * inner * scope.linear_bytes
     again = scope.software.attention == "fused"
+    each = scope.software.expert_products == "each"
     return Operator(
         name=name,
         kind="moe",
+        parts=np.maximum(route.active_experts / EXPERT_STREAMS, 1.0) if each else 1.0,
         place="moe_layer",
         run="forward",
         count=scope.one,

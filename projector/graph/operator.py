@@ -68,6 +68,7 @@ class Collective:
     ranks out of `groups` are all that these copies may go to.
     messages: parts the payload travels in, one after the other; each pays the latency
     message_s: host time each of them pays on top.
+    flat: every rank pulls the whole payload over its own network link; those of one node do not share the work.
     """
 
     kind: CollectiveKind
@@ -79,6 +80,16 @@ class Collective:
     reach: int = 1
     messages: Column | float = 1.0
     message_s: float = 0.0
+    flat: bool = False
+
+
+@dataclass(frozen=True)
+class HeadShape:
+    """What the rate of a fused attention kernel depends on: keys a query sees in the mean, features of a head."""
+
+    keys: Column
+    score_width: int
+    value_width: int
 
 
 @dataclass(frozen=True)
@@ -110,6 +121,9 @@ class Operator:
     host_bytes            bytes an execution moves over the host link, one way, beside whatever else runs
     slowdown              its arithmetic takes so many times as long as that of the usual kernel of its kind
     weight_gradient       whether it makes a gradient of weights, for which no other operator of the pass waits
+    parts                 products it is cut into that follow each other: each pays the ramp
+    pause_s               seconds the device waits for the host before it
+    head                  shape of a fused attention kernel; None: priced at the reference shape
     ends_layer            whether only the next layer reads its result: a recompute that stops early leaves it out
     product               the matrix product it is, where its weights are a matrix adapters can stand beside
     frozen_bytes          bytes a weight is stored in that is not trained; None: it is trained
@@ -135,6 +149,9 @@ class Operator:
     weight_gradient: bool = False
     ends_layer: bool = False
     slowdown: float = 1.0
+    parts: Column | float = 1.0
+    pause_s: float = 0.0
+    head: HeadShape | None = None
     collective: Collective | None = None
     host_bytes: Column | None = None
     product: Product | None = None

@@ -22,6 +22,7 @@ class AttentionWork:
     kv_bytes                    bytes of one stored key or value element
     absorbed                    latent attention computes on the cached latents themselves (decoding)
     expanded_again              cached tokens whose latents are expanded to keys and values once more
+    shaped                      the rate follows the shape (training); serving engines are calibrated as a whole
     rounds                      kernels the work is cut into, each on so many-th of the keys (a ring of cp ranks: cp)
     """
 
@@ -34,6 +35,7 @@ class AttentionWork:
     absorbed: bool = False
     expanded_again: Column | float = 0.0
     rounds: Column | float = 1.0
+    shaped: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,6 @@ SHARDED_GRADIENT_WIRE_BYTES = 2.0
 # that more ranks do not mean smaller pieces.
 BUCKET_PARAMETERS, BUCKET_PARAMETERS_A_RANK = 4.0e7, 1.0e6
 
-# Host time of one broadcast of a rank's updated weights, flattening and scattering included: the slope of InternEvo's
-# step time over the size of its ZeRO-1 group (16 rows, 16 to 1,024 ranks: 2.6 to 6.5 ms a rank).
-BROADCAST_S = 2.5e-3
-
 # Mixed-precision Adam reads gradient (4), master weight and two moments (12), writes the three (12) and the 16-bit
 # weight (2).
 ADAM_BYTES_PER_PARAMETER = 30.0
@@ -147,7 +143,7 @@ def _shard_exchange(
     """In every micro-batch; where stages stay gathered once a step, and nothing is gathered again."""
     group: GroupName = "expert_shard" if holding.expert else "shard"
     sharded, whole = holding.shards > 1, stages_stay_gathered(scope)
-    collective = Collective(kind, group, "fsdp", payload_bytes)
+    collective = Collective(kind, group, "fsdp", payload_bytes, flat=scope.software.flat_gathers)
     yield communication(scope, holding.named(name), holding.place, collective, switched(sharded & ~whole), run=run)
     if (sharded & whole).any() and not name.endswith("gather_again"):
         once = switched(sharded & whole)
@@ -181,7 +177,7 @@ def _replicated(scope: Scope, holding: Holding, degrees: Degrees) -> Iterator[Op
         ("weight_gather", "all_gather", state, updated, several & split, parts),
     )
     for name, kind, over, payload, on, messages in exchanges:
-        message_s = BROADCAST_S if one_by_one and name == "weight_gather" else 0.0
+        message_s = scope.software.broadcast_s if one_by_one and name == "weight_gather" else 0.0
         collective = Collective(kind, over, "dp", payload, messages=messages, message_s=message_s)
         yield communication(scope, holding.named(name), holding.place, collective, switched(on), run="sync")
 

@@ -126,6 +126,7 @@ def training_scope(
                 window_keys=sequences * seq_len,
                 kv_bytes=act_bytes,
                 rounds=degrees.cp,
+                shaped=True,
             ),
         )
 

@@ -59,10 +59,23 @@ class HostLink(Record):
     bytes_per_s_one_way: Figure
 
 
+# A ring over n domains gets 1 / (1 + SCALE_LOSS log2 n) of a link: more switch levels, more stragglers to wait for.
+SCALE_LOSS = 0.15
+# At which sizes `attention_efficiency_frac` is stated.
+REFERENCE_KEYS, REFERENCE_HEAD = 4096.0, 128.0
+
+
 class Calibration(Record):
     """Efficiencies the model multiplies peaks with; measured or assumed, never datasheet.
 
-    `assumed` names the values that nobody measured on this chip; the others rest on the measurements `source` names.
+    Fused attention reaches attention_efficiency_frac of the peak with heads of 128 features and queries that see 4,096
+    keys in the mean (8,192 causal tokens). Its rate follows keys / (keys + attention_half_keys) (tiles cut by the mask,
+    start and end of each kernel) and width / (width + attention_half_width) (exponentials beside products, of which a
+    narrow head has fewer a score). A matrix unit that is attention_lanes wide works on whole multiples of it instead.
+
+    `fitted` names the values chosen in one fit on published training steps, with how many of this chip bear on each (0:
+    only such of chips that share its silicon); `assumed` those that nobody measured on this chip; the others rest on
+    the measurements `source` names.
     """
 
     gemm_efficiency_frac: float = Field(gt=0, le=1, description="large bf16 GEMM over peak")
@@ -76,20 +89,40 @@ class Calibration(Record):
     flash2_frac: float = Field(
         1.0, gt=0, le=1, description="rate of FlashAttention-2 kernels over attention_efficiency_frac"
     )
+    attention_half_keys: float = Field(
+        0.0, ge=0, description="keys a query sees at which fused attention reaches half of its rate"
+    )
+    attention_half_width: float = Field(
+        0.0, ge=0, description="features of a head at which fused attention reaches half of its rate"
+    )
+    attention_lanes: int = Field(1, ge=1, description="features of a head are padded to a multiple of this")
     hbm_efficiency_frac: float = Field(gt=0, le=1)
+    scale_loss: float = Field(
+        SCALE_LOSS, ge=0, description="loss of a ring's bandwidth with every doubling of the domains it joins"
+    )
+    contention_frac: float = Field(
+        0.0, ge=0, le=1, description="slow-down of compute a second of communication hidden beside it"
+    )
+    tp_contention_frac: float = Field(
+        0.0, ge=0, le=1, description="the same for tensor-parallel communication hidden in products of its own layer"
+    )
     link_efficiency_frac: float = Field(gt=0, le=1)
     gemm_half_size_flop: float = Field(gt=0, description="a GEMM of this size reaches half of its efficiency")
     kernel_launch_s: float = Field(ge=0, description="host cost of one launch when nothing hides it")
     kernel_floor_s: float = Field(2e-6, ge=0, description="device time no kernel goes below")
     engine_step_s: float = Field(7.5e-4, ge=0, description="host time a serving engine adds to every step")
     source: str
+    fitted: dict[str, int] = Field(default_factory=dict, description="fitted value -> published rows of this chip")
     assumed: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _assumed_are_fields(self) -> Self:
-        foreign = set(self.assumed) - (set(type(self).model_fields) - {"source", "assumed"})
-        if foreign:
-            raise ValueError(f"assumed names {sorted(foreign)}, which are no calibration values")
+    def _named_are_fields(self) -> Self:
+        values = set(type(self).model_fields) - {"source", "fitted", "assumed"}
+        for name, named in (("fitted", set(self.fitted)), ("assumed", set(self.assumed))):
+            if named - values:
+                raise ValueError(f"{name} names {sorted(named - values)}, which are no calibration values")
+        if set(self.fitted) & set(self.assumed):
+            raise ValueError(f"{sorted(set(self.fitted) & set(self.assumed))} are named both fitted and assumed")
         return self
 
 

@@ -1,7 +1,9 @@
 """What of a software stack applies to a model: kernels and overlaps that are written for one kind of layer."""
 
 from projector.specs.architecture import ModelArchitecture
-from projector.specs.software import MEGATRON_RECIPES, MEGATRON_RECIPES_FUSED_EXPERTS, Software
+from projector.specs.software import MEGATRON_RECIPES, Software
+
+OF_FUSED_EXPERTS = ("expert_passes", "expert_pause_s", "expert_products")
 
 
 def software_of_model(software: Software, model: ModelArchitecture) -> Software:
@@ -11,8 +13,9 @@ def software_of_model(software: Software, model: ModelArchitecture) -> Software:
     beside another micro-batch's compute is written for transformer layers, not for stacks of single mixers.
     """
     changed: dict[str, object] = {}
-    if not model.gated_mlp and software.expert_passes == MEGATRON_RECIPES_FUSED_EXPERTS.expert_passes:
-        changed["expert_passes"] = MEGATRON_RECIPES.expert_passes
+    fused = software.expert_products == "together" and software.narrow_weight_gather
+    if not model.gated_mlp and fused:
+        changed |= {name: getattr(MEGATRON_RECIPES, name) for name in OF_FUSED_EXPERTS}
     if model.recurrence is not None and software.expert_overlap:
         changed["expert_overlap"] = False
     return software.model_copy(update=changed) if changed else software

@@ -16,7 +16,7 @@ EXPECTED = set(
     tpu-v4 tpu-v5e tpu-v5p tpu-v6e tpu-v7x-ironwood
     """.split()  # noqa: SIM905 - a word list reads better
 )
-EFFICIENCIES = set(Calibration.model_fields) - {"source", "assumed"}
+EFFICIENCIES = set(Calibration.model_fields) - {"source", "fitted", "assumed"}
 
 
 def figures(profile: HardwareProfile) -> list[Figure]:
@@ -82,12 +82,13 @@ def test_a_torus_has_two_links_a_dimension_and_a_wrap_rule(profile):
 
 @CHIPS
 def test_what_nobody_measured_on_the_chip_says_so(profile):
-    assert set(profile.calibration.assumed) <= EFFICIENCIES
-    measured = EFFICIENCIES - set(profile.calibration.assumed)
-    if measured:
-        assert "measured" in profile.calibration.source
-    else:
-        assert profile.calibration.source.startswith("assumed")
+    calibration = profile.calibration
+    assert set(calibration.assumed) | set(calibration.fitted) <= EFFICIENCIES
+    measured = EFFICIENCIES - set(calibration.assumed) - set(calibration.fitted)
+    assert not measured or "measured" in calibration.source
+    assert not calibration.fitted or "fitted" in calibration.source
+    if len(calibration.assumed) == len(EFFICIENCIES):
+        assert calibration.source.startswith("assumed")
 
 
 @CHIPS

@@ -45,7 +45,7 @@ def test_proposals_are_nearer_to_what_the_machine_does(slower: dict[str, float])
 
     assert alone.current is not None
     assert max(misses(anchored, now_s)) < 0.1
-    assert sum(misses(anchored, now_s)) < 0.6 * sum(misses(alone, alone.current.step_time_s))
+    assert sum(misses(anchored, now_s)) < 0.65 * sum(misses(alone, alone.current.step_time_s))
 
 
 def test_the_current_plan_is_what_was_measured() -> None:

@@ -332,6 +332,6 @@ def test_a_request_may_train_adapters_on_frozen_weights():
     full, frozen = plan(LLAMA_70B), plan(LLAMA_70B | adapters)
     assert_whole(frozen)
     faster = [result.proposals[0].projections[0].tokens_per_s_per_chip or 0.0 for result in (frozen, full)]
-    assert faster[0] > 1.2 * faster[1]
+    assert faster[0] > 1.15 * faster[1]
     assert any("rank 16" in sentence for sentence in frozen.proposals[0].projections[0].assumptions)
     assert frozen.proposals[0].projections[0].memory.optimizer_bytes < 1e9

@@ -14,9 +14,9 @@ from agents.planning.rank_evidence import waiting_share
 from agents.planning.state import NoKnowledge
 from agents.request import PlanRequest
 from projector import catalog
-from projector.cost.routes import SCALE_LOSS
 from projector.project import project
 from projector.specs.cluster import ClusterSpec
+from projector.specs.hardware import SCALE_LOSS
 from projector.specs.plan import ParallelismPlan
 from projector.specs.workload import WorkloadSpec
 from traces.job_types import GroupSkew, LinkRate, RankLateness

@@ -6,7 +6,7 @@ from rank_logs import crossed
 from small_logs import One, log_of
 
 from projector import catalog
-from projector.cost.routes import SCALE_LOSS
+from projector.specs.hardware import SCALE_LOSS
 from traces.cross_rank.job import cross_rank
 from traces.cross_rank.placed import LOSS_EACH_DOUBLING, judged
 from traces.job_types import LinkRate

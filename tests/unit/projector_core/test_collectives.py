@@ -5,13 +5,13 @@ import pytest
 from projector_examples import cluster, ideal, switched_chip, torus_chip
 
 from projector.cost.collectives import collective_time_s
-from projector.cost.routes import SCALE_LOSS, routes
+from projector.cost.routes import routes
 from projector.cost.torus import even_shape, slice_shape
 from projector.errors import InvalidDescription
 from projector.graph.groups import Group
 from projector.graph.operator import Collective, CollectiveKind
 from projector.specs.cluster import ClusterSpec
-from projector.specs.hardware import HardwareProfile
+from projector.specs.hardware import SCALE_LOSS, HardwareProfile
 
 
 def time_s(

@@ -5,7 +5,6 @@ from projector_examples import cluster, dense_model, ideal, moe_model, switched_
 from pydantic import ValidationError
 
 from projector.breakdown import Projection
-from projector.graph.sync import BROADCAST_S
 from projector.project import project
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
@@ -124,7 +123,7 @@ def test_a_smaller_optimizer_group_gathers_inside_a_domain() -> None:
 def test_broadcasts_cost_the_host_a_message_a_rank() -> None:
     plan = ParallelismPlan(dp=64, zero_stage=1)
     gathered, broadcast = (axis_s(projected(Software(zero_update=how), plan), "dp") for how in ("gather", "broadcast"))
-    assert broadcast - gathered > 64 * BROADCAST_S
+    assert broadcast - gathered > 64 * Software().broadcast_s
 
 
 def test_drifting_ranks_wait_for_each_other_in_every_collective() -> None:
