@@ -106,7 +106,7 @@ def _pairs_of(sweep: Sweep, refused: list[tuple[str, str]]) -> list[Pairs]:
         others &= ~anchored.transport.move.unchanged
         if not others.any():
             continue
-        (low, high), (plain_low, plain_high) = anchored.factors(), anchored.unanchored_factors()
+        (low, high), (plain_low, plain_high) = anchored.factors, anchored.unanchored_factors()
         found.append(
             Pairs(
                 sweep=sweep.name,

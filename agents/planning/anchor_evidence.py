@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agents.findings import Evidence
 from agents.wording import duration, percent
-from projector.anchor.ratios import Anchor, ComputeRatio, FlowRatio, Parts
+from projector.anchor.anchor import Anchor, ComputeRatio, FlowRatio, Parts
 from projector.anchor.wording import FLOW_WORDS, PART_WORDS
 
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from agents.findings import Assumption, Evidence
 from agents.planning.measured_links import MeasuredLink, with_measured_links
 from projector import catalog
-from projector.anchor.ratios import Anchor
+from projector.anchor.anchor import Anchor
 from projector.breakdown import TimeBreakdown
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec

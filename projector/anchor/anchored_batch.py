@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from projector.anchor.ratios import Anchor
+from projector.anchor.anchor import Anchor
 from projector.anchor.terms import Terms, corrected
 from projector.anchor.transport import WHOLE_STEP, Transport
 from projector.anchor.wording import carried_lines
@@ -108,6 +108,7 @@ class AnchoredBatch:
         """Budgets of serving: none is missed in training."""
         return self.columns.slo_misses(slo)
 
+    @cached_property
     def factors(self) -> tuple[Column, Column]:
         """(low, high) of every interval over the projected step."""
         ends = np.stack(self.unanchored_factors())
@@ -131,10 +132,10 @@ class AnchoredBatch:
 
     def __getitem__(self, index: int) -> Projection:
         step_s = float(self.step_time_s[index])
-        low, high = (float(end[index]) * step_s for end in self.factors())
+        low, high = (float(end[index]) * step_s for end in self.factors)
         modelled = self.columns[index]
         interval = Interval(low=low, high=high, basis=self._basis(index))
-        lines = carried_lines(self.anchor, self.transport, index, float(self.in_full_s[index]))
+        lines = carried_lines(self.anchor, self.transport.of_one(index), float(self.in_full_s[index]))
         return modelled.model_copy(
             update={
                 "source": "anchored",

@@ -6,7 +6,7 @@
 
 Kernels overlap, so kinds are shrunk to the compute time they ran in, and axes to the communication time. What the trace
 gives to no axis is shared out over the plan's axes as modelled, which `told` says. A kind too small to tell, or whose
-ratio is implausible (kernels classed otherwise than operators), counts with the others.
+ratio is implausible (kernels classed otherwise than operators), counts with the others. Idle time is that of `idle`.
 
 A ratio outside its plausible range is not carried to any other plan, and `told` says so; a step as a whole outside its
 range is no measurement of this projection at all.
@@ -15,125 +15,17 @@ range is no measurement of this projection at all.
 from collections.abc import Mapping
 from typing import Literal
 
-import numpy as np
-from pydantic import Field
-
-from projector.anchor.measured_step import IdleShares, LinkRatio, MeasuredStep
+from projector.anchor.anchor import Anchor, ComputePart, ComputeRatio, FlowRatio, Parts
+from projector.anchor.idle import idle_ratio, waiting_as_bubble
+from projector.anchor.limits import COMPUTE_RANGE, FLOW_RANGE, LEAST_FLOW_FRAC, LEAST_KIND_FRAC, STEP_RANGE, within
+from projector.anchor.measured_step import IdleShares, MeasuredStep
 from projector.batch_projection import BreakdownColumns, ProjectionBatch
 from projector.breakdown import Axis, TimeBreakdown
 from projector.scaling.communication import MEASURED_AS, Measured, attribute
 from projector.scaling.term import RESOLUTION_S, Degrees
 from projector.scaling.traffic import FLOWS, Flow
-from projector.specs.plan import ParallelismPlan
-from projector.specs.record import Record
 
-# Of 1,917 published runs one measured less than 0.6 and one more than 2.5 times what is projected.
-STEP_RANGE = (0.6, 2.5)
-# Parts of a step scatter more than the step; no published run states them: assumed, as are the shares below.
-COMPUTE_RANGE = (0.25, 4.0)
-FLOW_RANGE = (0.2, 5.0)
-HOST_RANGE = (1 / 3, 3.0)
-LEAST_KIND_FRAC = 0.02
-LEAST_FLOW_FRAC = 0.005
-LEAST_IDLE_FRAC = 0.01
 OWN_KINDS: tuple[Literal["gemm", "moe", "attention"], ...] = ("gemm", "moe", "attention")
-HOST_SHARE = 0.5
-
-ComputePart = Literal["gemm", "moe", "attention", "other", "compute"]
-
-
-class ComputeRatio(Record):
-    """One part of compute. part "other": every kind without a ratio of its own, "compute": all of it."""
-
-    part: ComputePart
-    measured_s: float = Field(ge=0)
-    modelled_s: float = Field(gt=0)
-    carried: bool
-
-    @property
-    def ratio(self) -> float:
-        """Measured over modelled."""
-        return self.measured_s / self.modelled_s
-
-
-class FlowRatio(Record):
-    """One flow of communication: exposed seconds and all seconds, measured and modelled."""
-
-    flow: Flow
-    measured_exposed_s: float = Field(ge=0)
-    measured_total_s: float = Field(ge=0)
-    modelled_exposed_s: float = Field(ge=0)
-    modelled_total_s: float = Field(ge=0)
-    carried: bool
-
-    @property
-    def ratio(self) -> float | None:
-        """Measured over modelled of all of it; None where nothing is modelled."""
-        return self.measured_total_s / self.modelled_total_s if self.modelled_total_s > RESOLUTION_S else None
-
-
-class IdleRatio(Record):
-    """Idle seconds, measured and modelled, and the part of each that is pipeline bubble.
-
-    bubble_shown: the trace shows the bubble; otherwise it is taken to be as much longer as the work. host_s: modelled
-    seconds to launch a step, None where not modelled. host_paced: the host set the pace. pace, modelled_pace: seconds
-    the micro-batches took over host_s, so times slower than launches are modelled where the host sets the pace.
-    """
-
-    measured_s: float = Field(ge=0)
-    modelled_s: float = Field(ge=0)
-    bubble_s: float = Field(ge=0)
-    modelled_bubble_s: float = Field(ge=0)
-    bubble_shown: bool
-    host_s: float | None = None
-    host_paced: bool = False
-    pace: float = 0.0
-    modelled_pace: float = 0.0
-    causes: IdleShares | None = None
-
-    @property
-    def launch_s(self) -> float:
-        """Measured idle seconds outside the bubble."""
-        return max(self.measured_s - self.bubble_s, 0.0)
-
-    @property
-    def modelled_launch_s(self) -> float:
-        """Modelled idle seconds outside the bubble."""
-        return max(self.modelled_s - self.modelled_bubble_s, 0.0)
-
-
-class Parts(Record):
-    """The terms of a step that was measured in parts. copy_s: copies that nothing hid."""
-
-    compute: tuple[ComputeRatio, ...]
-    flows: tuple[FlowRatio, ...]
-    idle: IdleRatio
-    busy_s: float = Field(ge=0, description="measured compute and exposed communication")
-    copy_s: float = Field(0.0, ge=0)
-    modelled_copy_s: float = Field(0.0, ge=0)
-
-
-class Anchor(Record):
-    """What corrects projections: the current plan's measured and modelled step. parts None: only its length is known.
-
-    told: ratios that were refused and what was assumed, a sentence each.
-    """
-
-    current: ParallelismPlan
-    measured: MeasuredStep
-    modelled_s: float = Field(gt=0)
-    parts: Parts | None
-    told: tuple[str, ...] = ()
-
-    @property
-    def ratio(self) -> float:
-        """Measured over modelled of the step."""
-        return self.measured.total_s / self.modelled_s
-
-    @property
-    def links(self) -> tuple[LinkRatio, ...]:
-        """Bandwidth that was measured, by tier."""
-        return self.measured.links
 
 
 def anchor_of(now: ProjectionBatch, measured: MeasuredStep) -> Anchor | str:
@@ -154,17 +46,14 @@ def anchor_of(now: ProjectionBatch, measured: MeasuredStep) -> Anchor | str:
     return Anchor(current=plan, measured=measured, modelled_s=modelled_s, parts=parts, told=tuple(told))
 
 
-def _parts(now: ProjectionBatch, measured: TimeBreakdown, causes: IdleShares | None, told: list[str]) -> Parts:
+def _parts(now: ProjectionBatch, seen: TimeBreakdown, causes: IdleShares | None, told: list[str]) -> Parts:
+    measured = waiting_as_bubble(now.breakdown, seen, told)
     compute = _compute(now.breakdown, measured, told)
-    flows = _flows(now, measured, told)
-    busy_s = measured.compute_s + measured.exposed_communication_s
-    idle = _with_pace(_idle(now.breakdown, measured, causes), now.breakdown, busy_s, compute[-1].ratio)
-    idle = _plausible_pace(idle, measured.total_s, told)
     return Parts(
         compute=compute,
-        flows=flows,
-        idle=idle,
-        busy_s=busy_s,
+        flows=_flows(now, measured, told),
+        idle=idle_ratio(now.breakdown, measured, causes, compute[-1].ratio, told),
+        busy_s=measured.compute_s + measured.exposed_communication_s,
         copy_s=measured.exposed_copy_s,
         modelled_copy_s=float(now.breakdown.exposed_copy_s[0]),
     )
@@ -180,13 +69,13 @@ def _compute(modelled: BreakdownColumns, measured: TimeBreakdown, told: list[str
             time_s = sum(one.time_s for one in measured.by_kind if one.kind == kind) * measured.compute_s / summed
             kind_s = float(modelled.by_kind[kind][0]) if kind in modelled.by_kind else 0.0
             large = min(time_s, kind_s) >= LEAST_KIND_FRAC * measured.compute_s
-            if large and _within(time_s / kind_s, COMPUTE_RANGE):
+            if large and within(time_s / kind_s, COMPUTE_RANGE):
                 found.append(_compute_ratio(kind, time_s, kind_s))
     rest_s = measured.compute_s - sum(one.measured_s for one in found)
     rest_modelled_s = all_modelled_s - sum(one.modelled_s for one in found)
     if not found or rest_modelled_s < LEAST_KIND_FRAC * all_modelled_s:
         found = []
-    elif _within(rest_s / rest_modelled_s, COMPUTE_RANGE):
+    elif within(rest_s / rest_modelled_s, COMPUTE_RANGE):
         return (*found, _compute_ratio("other", max(rest_s, 0.0), rest_modelled_s))
     else:
         told.append(
@@ -199,7 +88,7 @@ def _compute(modelled: BreakdownColumns, measured: TimeBreakdown, told: list[str
 
 
 def _compute_ratio(part: ComputePart, measured_s: float, modelled_s: float) -> ComputeRatio:
-    carried = _within(measured_s / modelled_s, COMPUTE_RANGE)
+    carried = within(measured_s / modelled_s, COMPUTE_RANGE)
     return ComputeRatio(part=part, measured_s=measured_s, modelled_s=modelled_s, carried=carried)
 
 
@@ -222,7 +111,7 @@ def _flows(now: ProjectionBatch, measured: TimeBreakdown, told: list[str]) -> tu
             measured_total_s=mine.exposed_s + mine.hidden_s,
             modelled_exposed_s=exposed_s,
             modelled_total_s=total_s,
-            carried=total_s > RESOLUTION_S and _within((mine.exposed_s + mine.hidden_s) / total_s, FLOW_RANGE),
+            carried=total_s > RESOLUTION_S and within((mine.exposed_s + mine.hidden_s) / total_s, FLOW_RANGE),
         )
         ratios.append(ratio)
         if not ratio.carried and max(mine.exposed_s, exposed_s) > LEAST_FLOW_FRAC * measured.total_s:
@@ -246,54 +135,3 @@ def _shared_out(
         flow: Measured(one.exposed_s + shares[flow] * rest.exposed_s, one.hidden_s + shares[flow] * rest.hidden_s)
         for flow, one in found.items()
     }
-
-
-def _idle(modelled: BreakdownColumns, measured: TimeBreakdown, causes: IdleShares | None) -> IdleRatio:
-    """The bubble as the trace shows it, or as modelled and as much longer as the work is, never more than was idle."""
-    bubble_s = float(modelled.bubble_s[0])
-    shown = measured.bubble_s is not None and bubble_s > RESOLUTION_S
-    busy_s = measured.compute_s + measured.exposed_communication_s
-    modelled_busy_s = float(modelled.compute_s[0] + modelled.exposed_communication_s[0])
-    by_work_s = min(bubble_s * busy_s / max(modelled_busy_s, RESOLUTION_S), measured.idle_s)
-    return IdleRatio(
-        measured_s=measured.idle_s,
-        modelled_s=float(modelled.idle_s[0]),
-        bubble_s=measured.bubble_s if shown and measured.bubble_s is not None else by_work_s,
-        modelled_bubble_s=bubble_s,
-        bubble_shown=shown,
-        host_s=None if modelled.host_s is None else float(modelled.host_s[0]),
-        causes=causes,
-    )
-
-
-def _with_pace(idle: IdleRatio, modelled: BreakdownColumns, busy_s: float, ratio: float) -> IdleRatio:
-    """How slowly the micro-batches came, measured and modelled. ratio: of the kinds the optimizer belongs to."""
-    if not idle.host_s:
-        return idle
-    optimizer_s = float(modelled.by_kind["optimizer"][0]) if "optimizer" in modelled.by_kind else 0.0
-    modelled_s = float(modelled.compute_s[0] + modelled.exposed_communication_s[0]) - optimizer_s
-    return idle.model_copy(
-        update={
-            "pace": (busy_s - optimizer_s * ratio + idle.launch_s) / idle.host_s,
-            "modelled_pace": (modelled_s + idle.modelled_launch_s) / idle.host_s,
-        }
-    )
-
-
-def _plausible_pace(idle: IdleRatio, total_s: float, told: list[str]) -> IdleRatio:
-    """Whether the host set the pace: it shows in the trace or in the model, and at a plausible rate of launching."""
-    shown = idle.launch_s > LEAST_IDLE_FRAC * total_s
-    by_trace = idle.causes is not None and idle.causes.launches >= HOST_SHARE
-    if not shown or not idle.host_s or not (by_trace or idle.modelled_launch_s > LEAST_IDLE_FRAC * total_s):
-        return idle
-    if not _within(idle.pace, HOST_RANGE):
-        told.append(
-            f"launching would be {idle.pace:.3g} times slower than modelled, which is not plausible: idle time is "
-            "carried by the number of launches"
-        )
-        return idle
-    return idle.model_copy(update={"host_paced": True})
-
-
-def _within(ratio: float, limits: tuple[float, float]) -> bool:
-    return bool(np.isfinite(ratio)) and limits[0] <= ratio <= limits[1]

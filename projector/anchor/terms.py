@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from projector.anchor.anchor import Anchor, ComputePart, ComputeRatio, FlowRatio, Parts
 from projector.anchor.measured_step import LinkTier
-from projector.anchor.ratios import Anchor, ComputePart, ComputeRatio, FlowRatio, Parts
 from projector.anchor.transport import FLOW_AXES, Transport
 from projector.batch_projection import BreakdownColumns
 from projector.breakdown import Axis, OperatorKind
@@ -159,7 +159,7 @@ def _bubble(modelled: BreakdownColumns, busy_s: Column, parts: Parts, transport:
     """(seconds, how far a measured ratio holds)."""
     idle = parts.idle
     if idle.bubble_shown:
-        held = transport.bubble()
+        held = transport.bubble() if idle.bubble_carried else transport.only_current()
         return modelled.bubble_s * _power(idle.bubble_s / idle.modelled_bubble_s, held), held
     busy_modelled_s = modelled.compute_s + modelled.exposed_communication_s
     by_work = modelled.bubble_s * busy_s / np.maximum(busy_modelled_s, RESOLUTION_S)

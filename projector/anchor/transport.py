@@ -8,8 +8,8 @@ A ratio r that holds to t corrects a term by r^t. With d(x) = |log2(x' / x)|, th
     attention      exp(-(T (d(tp) + d(cp)) + B d(micro_batch)))
     other kinds    1: their time follows bytes, whatever the shape
     compute whole  as gemm, and exp(-R) where recompute differs: another mix of kinds
-    flow           exp(-G d(size of its group)) over the same tier of links, 0 over another
-    bubble         exp(-G (d(pp) + d(vp)))
+    flow           exp(-G d(size of its group)) over the same tier of links by the same means, 0 otherwise
+    bubble         exp(-G (d(pp) + d(vp))),                              0 in another schedule
 
 The current plan itself keeps every ratio in full. Each degree moves shapes or groups away from those measured; degrees
 whose kernels stay as they are move nothing.
@@ -23,8 +23,9 @@ single terms, is taken from there: no published sweep states the parts of a step
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from projector.anchor.ratios import ComputePart
+from projector.anchor.anchor import ComputePart
 from projector.breakdown import Axis
 from projector.cost.routes import routes
 from projector.graph.groups import Degrees as Groups
@@ -43,6 +44,10 @@ ROWS_A_DOUBLING = 0.1
 RECOMPUTE_CHANGED = 0.5
 GROUP_A_DOUBLING = PIPELINE_A_DOUBLING
 FLOW_GROUP: dict[Flow, GroupName] = {"tp": "tp", "cp": "cp", "data": "data", "pp": "pp", "ep": "ep"}
+# fields that say by what means a flow travels: other messages, another algorithm
+OTHER_MEANS: dict[Flow, tuple[str, ...]] = {
+    "tp": ("sp",), "cp": (), "data": ("zero_stage",), "pp": (), "ep": ("expert_dispatch",),
+}  # fmt: skip
 FLOW_AXES: dict[Flow, tuple[Axis, ...]] = {
     "tp": ("tp",), "cp": ("cp",), "data": ("dp", "fsdp"), "pp": ("pp",), "ep": ("ep",),
 }  # fmt: skip
@@ -64,6 +69,12 @@ class Transport:
         """From the current plan to every plan of the move."""
         after, before = (_across(plans, cluster, hardware) for plans in (move.after.plans, move.before.plans))
         return cls(move, {flow: (after[flow], bool(before[flow][0])) for flow in FLOW_GROUP})
+
+    def of_one(self, index: int) -> "Transport":
+        """To one plan of the batch."""
+        plans = self.move.after.plans.take(np.array([index]))
+        across = {flow: (after[[index]], before) for flow, (after, before) in self.across.items()}
+        return replace(self, move=Move.of(self.move.current, plans), across=across)
 
     def wholly(self) -> "Transport":
         """Every ratio in full, wherever it holds at all."""
@@ -100,11 +111,13 @@ class Transport:
             "ep": self._moved("ep"),
         }
         after, before = self.across[flow]
-        return self._kept(np.exp(-GROUP_A_DOUBLING * sizes[flow]) * (after == before))
+        alike = (after == before) & self._same(*OTHER_MEANS[flow])
+        return self._kept(np.exp(-GROUP_A_DOUBLING * sizes[flow]) * alike)
 
     def bubble(self) -> Column:
         """Of the pipeline bubble."""
-        return self._kept(np.exp(-GROUP_A_DOUBLING * (self._moved("pp") + self._moved("vp"))))
+        falls = GROUP_A_DOUBLING * (self._moved("pp") + self._moved("vp"))
+        return self._kept(np.exp(-falls) * self._same("schedule"))
 
     def only_current(self) -> Column:
         """Of what holds for no other plan."""
@@ -118,12 +131,17 @@ class Transport:
         return np.abs(np.log2(after / float(getattr(self.move.current, field))))
 
     def _recompute(self) -> Column:
-        fields = ("recompute", "recompute_modules", "recompute_layers")
-        differs: Column = np.any([self.move.changed(field) for field in fields], axis=0).astype(np.float64)
-        return RECOMPUTE_CHANGED * differs
+        same = self._same("recompute", "recompute_modules", "recompute_layers")
+        return RECOMPUTE_CHANGED * (~same).astype(np.float64)
+
+    def _same(self, *fields: str) -> NDArray[np.bool_]:
+        same = np.ones(len(self.move.after.plans), dtype=bool)
+        for field in fields:
+            same &= ~self.move.changed(field)
+        return same
 
     def _same_dtype(self) -> Column:
-        return (~self.move.changed("compute_dtype")).astype(np.float64)
+        return self._same("compute_dtype").astype(np.float64)
 
 
 def _across(plans: PlanBatch, cluster: ClusterSpec, hardware: HardwareProfile) -> dict[Flow, Column]:

@@ -1,6 +1,6 @@
 """What a corrected projection says of its corrections: a line a ratio, with the id of its evidence."""
 
-from projector.anchor.ratios import Anchor, ComputeRatio, FlowRatio
+from projector.anchor.anchor import Anchor, ComputeRatio, FlowRatio
 from projector.anchor.transport import Transport
 
 PART_WORDS = {
@@ -19,16 +19,19 @@ FLOW_WORDS = {
 }
 
 
-def carried_lines(anchor: Anchor, transport: Transport, index: int, in_full_s: float) -> tuple[str, ...]:
-    """The ratios a projection is corrected by, how much of each its plan keeps, and the step if it kept all."""
-    if transport.move.unchanged[index]:
+def carried_lines(anchor: Anchor, transport: Transport, in_full_s: float) -> tuple[str, ...]:
+    """The ratios a projection is corrected by, how much of each its plan keeps, and the step if it kept all.
+
+    transport: to that plan alone.
+    """
+    if transport.move.unchanged[0]:
         return ("this plan was measured: its step and the parts of it are those of the trace",)
     in_full = f"with every ratio in full the step would take {in_full_s:.4g} s"
     if anchor.parts is None:
-        held = float(transport.whole()[index])
+        held = float(transport.whole()[0])
         return (f"the step: measured {anchor.ratio:.2f} x modelled, {_held(held)} (ev-anchor-step)", in_full)
-    lines = [compute_line(one, float(transport.compute(one.part)[index])) for one in anchor.parts.compute]
-    lines += [flow_line(one, float(transport.flow(one.flow)[index])) for one in anchor.parts.flows]
+    lines = [compute_line(one, float(transport.compute(one.part)[0])) for one in anchor.parts.compute]
+    lines += [flow_line(one, float(transport.flow(one.flow)[0])) for one in anchor.parts.flows]
     if anchor.parts.idle.launch_s > 0:
         how = "at the measured pace of launching" if anchor.parts.idle.host_paced else "by what it waited for"
         lines.append(f"idle time outside the bubble is carried {how} (ev-anchor-idle)")

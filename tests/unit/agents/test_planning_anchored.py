@@ -1,5 +1,6 @@
 """A trace of the current plan corrects what is projected of the others: gains, evidence, and when it may not."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,21 @@ from agents.planning.graph import run_plan
 from agents.planning.resolve import resolve
 from agents.planning.state import NoKnowledge
 from agents.request import PlanRequest
+from projector import catalog
+from projector.anchor.anchor import Anchor
+from projector.anchor.anchored_batch import AnchoredBatch
+from projector.anchor.measured_step import MeasuredStep
+from projector.anchor.ratios import anchor_of
+from projector.breakdown import TimeBreakdown
+from projector.project import project_many
+from projector.specs.cluster import ClusterSpec
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import PlanBatch
+from projector.specs.workload import WorkloadSpec
+from traces.summary import measured_breakdown, read_summary
 from traces.summary_types import TraceSummary
+
+TRACES = Path(__file__).parents[2] / "data" / "traces"
 
 
 def plan(summary: TraceSummary | None, **changes: Any) -> PlanResult:
@@ -128,3 +143,40 @@ def test_without_a_model_the_measured_step_is_scaled_as_ever() -> None:
     )
     job = resolve(request, trace.model_copy(update={"implied": implied}))
     assert (job.mode, job.anchor) == ("relative", None)
+
+
+def test_a_real_profile_is_reproduced_to_the_last_digit() -> None:
+    """Two A100 training for five steps: kinds that overlap, collectives of no axis, idle time and copies as they come.
+
+    No language model is among the bundled training profiles, so its parts stand in for those of a step as long as the
+    projected one; what is checked is that real parts, not ours, still sum to the step and come back whole.
+    """
+    real = measured_breakdown(read_summary([TRACES / "a100_ddp_resnet.json.gz"]))
+    model, cluster, chip = catalog.architecture("mpt-125m"), ClusterSpec(chip="a100-80-sxm", chips=2), "a100-80-sxm"
+    workload = WorkloadSpec(seq_len=1024, global_batch=32)
+    plans = [ParallelismPlan(dp=2, micro_batch=4, grad_accum=4), ParallelismPlan(dp=2, micro_batch=2, grad_accum=8)]
+    found = project_many(PlanBatch.from_plans(plans), workload, model, cluster, catalog.chip(chip))
+    measured = stretched(real, 1.3 * float(found.step_time_s[0]) / real.total_s)
+    now = project_many(PlanBatch.from_plans(plans[:1]), workload, model, cluster, catalog.chip(chip))
+    anchor = anchor_of(now, MeasuredStep(total_s=measured.total_s, breakdown=measured, steps=5))
+    assert isinstance(anchor, Anchor), anchor
+    anchored = AnchoredBatch.of(found, anchor, cluster, catalog.chip(chip))
+    assert float(anchored.terms.breakdown.total_s[0]) == pytest.approx(measured.total_s, rel=1e-9)
+    assert anchored[0].breakdown == measured.model_copy(update={"source": "anchored"})
+    assert anchored[0].step_time_s == measured.total_s
+    other = anchored[1].breakdown
+    assert TimeBreakdown.model_validate(other.model_dump()) == other
+
+
+def stretched(step: TimeBreakdown, factor: float) -> TimeBreakdown:
+    """Every time multiplied."""
+
+    def visit(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {
+                name: item * factor if name.endswith("_s") and isinstance(item, float) else visit(item)
+                for name, item in value.items()
+            }
+        return [visit(item) for item in value] if isinstance(value, list | tuple) else value
+
+    return TimeBreakdown.model_validate(visit(step.model_dump()))

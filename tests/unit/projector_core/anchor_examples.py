@@ -5,9 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from projector import catalog
+from projector.anchor.anchor import Anchor
 from projector.anchor.anchored_batch import AnchoredBatch
 from projector.anchor.measured_step import IdleShares, LinkRatio, MeasuredStep
-from projector.anchor.ratios import Anchor, anchor_of
+from projector.anchor.ratios import anchor_of
 from projector.batch_projection import ProjectionBatch
 from projector.project import project_many
 from projector.search_space import explore

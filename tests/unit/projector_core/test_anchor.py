@@ -6,8 +6,9 @@ from anchor_examples import BY_LAUNCHES, CHIP, DENSE, LARGE_JOB, SMALL_JOB, erro
 
 from projector import catalog
 from projector.anchor.anchored_batch import AnchoredBatch
+from projector.anchor.limits import STEP_RANGE
 from projector.anchor.measured_step import LinkRatio, MeasuredStep
-from projector.anchor.ratios import STEP_RANGE, anchor_of
+from projector.anchor.ratios import anchor_of
 from projector.breakdown import AxisTime, KindTime
 
 
@@ -205,3 +206,39 @@ def test_rates_follow_the_corrected_step():
     assert found.objective("memory_per_chip_gb") == pytest.approx(found.modelled.objective("memory_per_chip_gb"))
     assert isinstance(found, AnchoredBatch)
     assert np.all(found.fits == found.modelled.fits)
+
+
+def test_a_stage_that_waits_in_a_receive_shows_the_bubble():
+    """GPU profiles have the bubble inside receive kernels: communication to the eye, waiting in truth."""
+    step = LARGE_JOB.step_on(catalog.chip(CHIP))
+    parts = step.breakdown
+    assert parts is not None
+    assert parts.bubble_s
+    waiting = parts.bubble_s
+    axes = tuple(
+        AxisTime(axis="pp", total_s=one.total_s + waiting, exposed_s=one.exposed_s + waiting)
+        if one.axis == "pp"
+        else one
+        for one in parts.by_axis
+    )
+    seen = parts.model_copy(
+        update={
+            "by_axis": axes,
+            "exposed_communication_s": parts.exposed_communication_s + waiting,
+            "idle_s": parts.idle_s - waiting,
+            "bubble_s": None,
+        }
+    )
+    step = step.model_copy(update={"breakdown": seen})
+    assert any("it counts as bubble" in line for line in LARGE_JOB.anchor(step).told)
+    found = LARGE_JOB.anchored(step)
+    assert found.step_time_s == pytest.approx(found.modelled.step_time_s, rel=1e-6)
+    current = LARGE_JOB.anchored(step, DENSE)[0]
+    assert current.breakdown == seen.model_copy(update={"source": "anchored"})
+
+
+def test_another_means_of_travel_keeps_no_ratio():
+    step = LARGE_JOB.step_on(machine(link=0.6))
+    found = LARGE_JOB.anchored(step, plan(sp=False))
+    assert float(found.transport.flow("tp")[0]) == 0.0
+    assert "tensor-parallel communication: measured 1.65 x modelled, not carried (ev-anchor-tp)" in found[0].assumptions
