@@ -25,7 +25,7 @@ from tests.bench.projector_peers import (
     missing,
     state_of,
 )
-from tests.bench.projector_questions import cases, questions, speed_questions
+from tests.bench.projector_questions import SPEED_SETTING, cases, questions, speed_questions
 from tests.bench.projector_results import (
     Answers,
     Coverage,
@@ -72,6 +72,7 @@ class Result:
     as_they_are: tuple[Errors, ...]
     with_stand_ins: tuple[Errors, ...]
     sweeps: tuple[Rankings, ...]
+    speed_setting: str
     speed: tuple[Speed, ...]
 
 
@@ -92,6 +93,7 @@ def compare(groundtruth: Path, peers: Path, environments: Path) -> Result:
         as_they_are=errors(common(asked, tools, stand_ins=False), tools),
         with_stand_ins=errors(common(asked, tools, stand_ins=True), tools),
         sweeps=rankings(asked, tools),
+        speed_setting=SPEED_SETTING,
         speed=_speed(peers, environments),
     )
 
@@ -137,7 +139,7 @@ def lines(found: Result) -> list[str]:
         *error_lines(found.with_stand_ins),
         "\nSweeps in which each tool models two configurations or more; regret against the best measured of all",
         *ranking_lines(found.sweeps),
-        "\nSpeed on one core: plans of one search, GPT-3 175B on 512 A100",
+        f"\nSpeed on one core: plans of one search, {found.speed_setting}",
         f"{'way':40}{'plans':>8}{'us a plan':>12}{'plans/s':>12}{'times ours':>12}{'peak MiB':>10}",
         *(
             f"{one.way:40}{one.plans:>8}{one.us_a_plan:>12.1f}{one.plans_a_second:>12.0f}"

@@ -42,8 +42,9 @@ _PLAN = (
 )
 PLAIN_MODEL, PLAIN_PLAN = frozenset(_MODEL.split()), frozenset(_PLAN.split())
 PLAIN_WORKLOAD = frozenset(("phase", "seq_len", "global_batch", "precision"))
-# the search whose plans the speed of each tool is measured on: GPT-3 as SC'21 trained it, which every tool knows
-SPEED_CHIPS, SPEED_SEQ_LEN, SPEED_BATCH = 512, 2048, 1536
+# the search whose plans the speed of each tool is measured on: GPT-3, which all know, on the largest machine of SC'21
+SPEED_CHIPS, SPEED_SEQ_LEN, SPEED_BATCH = 3072, 2048, 3072
+SPEED_SETTING = f"GPT-3 175B on {SPEED_CHIPS:,} A100"
 GPT3 = ModelArchitecture(
     name="gpt3-175b",
     layers=96,

@@ -163,6 +163,7 @@ class Peers(Record):
     as_they_are: tuple[PeerGroup, ...]
     with_stand_ins: tuple[PeerGroup, ...]
     sweeps: tuple[PeerSweeps, ...]
+    speed_setting: str
     speed: tuple[PeerSpeed, ...]
 
 

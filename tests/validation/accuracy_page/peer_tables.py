@@ -21,7 +21,7 @@ def lines(peers: Peers) -> Iterator[str]:
     yield ""
     yield from _errors(peers)
     yield from _sweeps(peers)
-    yield "CPU time on one core, over plans of one search (GPT-3 175B on 512 A100):"
+    yield f"CPU time on one core, over plans of one search ({peers.speed_setting}):"
     yield ""
     ours = peers.speed[0].us_a_plan
     rows = [
