@@ -118,6 +118,7 @@ def _switches(
         grad_reduce=batch.overlap_grad_reduce.astype(bool),
         param_gather=batch.overlap_param_gather.astype(bool),
         tp=batch.overlap_tp.astype(bool),
+        ring=batch.cp_kind == "ring",
         interleaved=(batch.schedule == "interleaved") & (batch.vp > 1),
         # frozen products have no weight gradients to hide a collective behind
         tp_gradients=software.async_tp_gradients and adapter is None,

@@ -204,6 +204,7 @@ class _Reading:
                 "sp": tp > 1 and (framework.sequence_parallel if stated.sp is None else stated.sp),
                 "pp": pp,
                 "cp": cp,
+                "cp_kind": framework.cp_kind if cp > 1 else "ring",
                 "ep": ep,
                 "etp": stated.etp or (tp if ep == 1 and self.architecture.is_moe else 1),
                 "expert_dispatch": _dispatch(stated.dispatcher) if ep > 1 else "auto",

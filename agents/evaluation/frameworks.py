@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from agents.evaluation.rows import DEGREES, MeasuredRow
 from projector.specs.constraints import Constraints
+from projector.specs.plan import ContextKind
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import (
     CURRENT,
@@ -59,6 +60,7 @@ class Framework:
     sequence_parallel whether activations are sharded along the sequence wherever tp > 1
     overlaps_data     whether gradient reduction and weight gathering run beside compute
     overlaps_tp       whether tensor-parallel collectives can hide in the products beside them; None: not documented
+    cp_kind           how context ranks share attention unless told otherwise
     recompute         what its configurations do unless told otherwise; None: left open
     recomputes_layers whether "selective" repeats whole layers, every so-many-th of them: between none and full, so open
     memory_counter    what its published memory counts: "allocated" bytes, bytes the allocator has "reserved", or all
@@ -78,6 +80,7 @@ class Framework:
     overlaps_tp: bool | None = None
     accumulates: bool = True
     micro_batch_a_stage: bool = False
+    cp_kind: ContextKind = "ring"
     recompute: str | None = None
     recomputes_layers: bool = False
     memory_counter: MemoryCounter = "allocated"
@@ -200,11 +203,20 @@ FRAMEWORKS: tuple[Framework, ...] = (
         sharding="weights",
         recompute="selective",
         micro_batch_a_stage=True,
+        cp_kind="all_gather",
         memory_counter="reserved",
         software=TORCHTITAN,
     ),
     # XLA splits matrix products so that tensor-parallel collectives hide behind them
-    Framework("MaxText", ("maxtext",), sharding="weights", overlaps_tp=True, accumulates=False, software=XLA),
+    Framework(
+        "MaxText",
+        ("maxtext",),
+        sharding="weights",
+        overlaps_tp=True,
+        accumulates=False,
+        cp_kind="all_gather",
+        software=XLA,
+    ),
     Framework("InternEvo", ("internevo",), sharding="optimizer", software=INTERNEVO),
     # the performance recipes of both switch it on for tp > 1
     Framework(
@@ -215,7 +227,8 @@ FRAMEWORKS: tuple[Framework, ...] = (
         software=MEGATRON_RECIPES,
     ),
     MEGATRON,
-    Framework("Llama 3 stack of Meta", ("meta internal",)),
+    # arXiv:2407.21783, section 3.3.2
+    Framework("Llama 3 stack of Meta", ("meta internal",), cp_kind="all_gather"),
 )
 
 

@@ -183,20 +183,34 @@ def _stages(account: Account, job: Job) -> None:
 
 
 def _context(account: Account, job: Job) -> None:
-    """A ring where the chip's kernels have one; otherwise all keys and values are gathered at once (the default)."""
-    if job.plan.cp == 1:
+    """How context ranks exchange keys: a ring where the chip's kernels have one, else all at once (the default)."""
+    plan = job.plan
+    if plan.cp == 1:
+        if plan.cp_kind == "ring":
+            account.imply("cp_kind", "cp is 1, nothing is exchanged")
+        else:
+            account.refuse("cp_kind", "cp is 1, nothing is exchanged", instead="ring", inert=True)
         return
+    if plan.cp_kind == "ring" and not _ring(account, job):
+        account.add("context_parallel_strategy", "all_gather")
+        reason = "the kernels of this chip and model have no ring"
+        account.refuse("cp_kind", reason, instead="all_gather: the same bytes at once, more memory")
+    else:
+        strategy = {"all_to_all": "ulysses"}.get(plan.cp_kind, plan.cp_kind)
+        account.say("cp_kind", ("context_parallel_strategy", strategy))
+
+
+def _ring(account: Account, job: Job) -> bool:
+    """Whether a ring runs; the settings it needs are added."""
     if job.hardware is not None and job.hardware.kind == "gpu":
         account.add("attention", "cudnn_flash_te")
-        account.add("context_parallel_strategy", "ring")
         account.add("max_segments_per_seq", account.fill("MAX_SEGMENTS", "most documents packed into one sequence"))
-    elif job.hardware is not None and _ring_on_tpu(job):
-        account.add("attention", "flash")
-        account.add("use_tokamax_splash", True)
-        account.add("context_parallel_strategy", "ring")
-    else:
-        account.add("context_parallel_strategy", "all_gather")
-        account.note("Context ranks gather all keys and values at once: the same bytes as a ring, more memory.")
+        return True
+    if job.hardware is None or not _ring_on_tpu(job):
+        return False
+    account.add("attention", "flash")
+    account.add("use_tokamax_splash", True)
+    return True
 
 
 def _ring_on_tpu(job: Job) -> bool:

@@ -25,6 +25,7 @@ NARROW = {
     "te_nvfp4_no_rht": "fp4",
     "": "",
 }
+CONTEXT_KIND = {"ring": "ring", "all_gather": "all_gather", "ulysses": "all_to_all"}
 WIDE = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 
@@ -50,6 +51,9 @@ def parse_maxtext(arguments: Sequence[str], known: Known) -> ParsedLaunch:
         "vp": vp,
         "schedule": "interleaved" if vp > 1 else "1f1b",
         "cp": size["context"],
+        "cp_kind": given.one_of("context_parallel_strategy", CONTEXT_KIND, "all_gather")
+        if size["context"] > 1
+        else "ring",
         "ep": size["expert"],
         "etp": tp if moe else 1,
         "micro_batch": micro_batch,

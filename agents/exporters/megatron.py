@@ -107,7 +107,8 @@ def _layout(account: Account, job: Job) -> None:
     account.imply("dp", "what tp * cp * pp leaves of the processes torchrun starts")
     account.say("tp", ("--tensor-model-parallel-size", plan.tp))
     account.say("pp", ("--pipeline-model-parallel-size", plan.pp))
-    account.say("cp", ("--context-parallel-size", plan.cp), note="ring attention: --cp-comm-type p2p is the default")
+    account.say("cp", ("--context-parallel-size", plan.cp), note="--cp-comm-type says how")
+    _context_kind(account)
     _sequence_parallelism(account, job)
     if plan.vp > 1 and plan.pp == 1:
         account.refuse("vp", "virtual stages need pp > 1", instead="one stage", inert=True)
@@ -154,6 +155,17 @@ def _sequence_parallelism(account: Account, job: Job) -> None:
         account.say("sp", ("--sequence-parallel", None))
     else:
         account.imply("sp", "off is the default")
+
+
+def _context_kind(account: Account) -> None:
+    """How context ranks exchange keys: one word for all layers."""
+    plan = account.plan
+    if plan.cp_kind == "ring":
+        account.imply("cp_kind", "--cp-comm-type p2p, the ring, is the default")
+    elif plan.cp == 1:
+        account.refuse("cp_kind", "cp is 1, nothing is exchanged", instead="ring", inert=True)
+    else:
+        account.say("cp_kind", ("--cp-comm-type", ({"all_to_all": "a2a"}.get(plan.cp_kind, plan.cp_kind),)))
 
 
 def _split_layers(account: Account, layers: int, stages: int, virtual_stages: int) -> None:

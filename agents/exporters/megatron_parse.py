@@ -8,6 +8,7 @@ from agents.exporters.megatron_recompute import usual_modules
 from projector.errors import InvalidDescription
 
 ZERO_STAGE = {"no_shard": "0", "optim": "1", "optim_grads": "2", "optim_grads_params": "3"}
+CONTEXT_KIND = {"p2p": "ring", "a2a": "all_to_all", "all_gather": "all_gather"}
 GRANULARITY = {"full": "full", "selective": "selective"}
 
 
@@ -34,6 +35,7 @@ def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
         "fsdp": fsdp,
         "zero_stage": zero_stage,
         "optimizer_shard": optimizer_shard,
+        "cp_kind": given.one_of("--cp-comm-type", CONTEXT_KIND, "ring"),
         "expert_dispatch": _dispatch(given),
         "schedule": "interleaved" if vp > 1 else "1f1b",
         "first_stage_layers": given.count("--decoder-first-pipeline-num-layers", 0),

@@ -89,6 +89,7 @@ class Engine:
             grad_reduce=off,
             param_gather=off,
             tp=self.batch.overlap_tp.astype(bool),
+            ring=off,
             interleaved=off,
             tp_gradients=False,
             expert=SERVING.expert_overlap + zero,

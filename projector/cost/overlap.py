@@ -3,7 +3,8 @@
     tp     backward: hidden behind weight gradients, half of the backward GEMMs (Megatron-LM's default; not in every
            stack: Software.async_tp_gradients); all else is exposed, save with overlap_tp, which hides it behind GEMMs
            except a first chunk of one in TP_CHUNKS
-    cp     hidden behind the attention of the same pass
+    cp     a ring hidden behind the attention of the same pass; gathered keys and tokens traded for heads stand before
+           and behind it, exposed
     fsdp   gathers hidden behind forward and backward compute with overlap_param_gather, gradient scatters behind
            backward compute with overlap_grad_reduce
     ep     exposed: dispatch and combine stand between dependent operators; with overlap_ep or Software.expert_overlap
@@ -34,7 +35,11 @@ import numpy as np
 from projector.breakdown import Axis
 from projector.cost.ledger import StageTimes
 from projector.graph.columns import Column, Switch
+from projector.graph.operator import CollectiveKind, Pass
 
+AHEAD: tuple[Pass, ...] = ("forward",)
+BACK: tuple[Pass, ...] = ("recompute", "backward")
+RING_KINDS: tuple[CollectiveKind, ...] = ("all_gather", "reduce_scatter")
 TP_CHUNKS = 8.0
 
 
@@ -42,12 +47,14 @@ TP_CHUNKS = 8.0
 class Switches:
     """The overlap switches of a batch, whether its schedule is interleaved, and what hiding costs on its chip.
 
+    ring: plans whose context ranks pass keys on while they attend
     expert: share of the exchange with experts that has the compute of another micro-batch beside it
     """
 
     grad_reduce: Switch
     param_gather: Switch
     tp: Switch
+    ring: Switch
     interleaved: Switch
     tp_gradients: bool
     expert: Column
@@ -192,13 +199,14 @@ def _tensor(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTi
 
 
 def _context(times: StageTimes, switches: Switches, cover: Cover) -> tuple[AxisTimes, Cover]:
-    ahead_s, back_s = times.wire("forward", axis="cp"), times.wire("backward", axis="cp")
+    ahead_s, back_s = (times.wire(*runs, axis="cp", kinds=RING_KINDS) for runs in (AHEAD, BACK))
+    traded_s = times.wire(*AHEAD, *BACK, axis="cp", kinds=("all_to_all",))
     attention_ahead_s, attention_back_s = (
-        switches.hiding_frac * times.compute(run, kind="attention") for run in ("forward", "backward")
+        switches.hiding_frac * times.compute(*runs, kind="attention") for runs in (AHEAD, BACK)
     )
-    hidden_ahead_s = _hidden(ahead_s, np.minimum(attention_ahead_s, cover.ahead_s))
-    hidden_back_s = _hidden(back_s, np.minimum(attention_back_s, cover.back_s))
-    total_s = ahead_s + back_s
+    hidden_ahead_s = _hidden(ahead_s, np.minimum(attention_ahead_s, cover.ahead_s), switches.ring)
+    hidden_back_s = _hidden(back_s, np.minimum(attention_back_s, cover.back_s), switches.ring)
+    total_s = ahead_s + back_s + traded_s
     return AxisTimes.of(total_s, hidden_ahead_s + hidden_back_s, switches.contention_frac), cover.without(
         hidden_ahead_s, hidden_back_s
     )

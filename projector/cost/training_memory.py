@@ -9,7 +9,8 @@ from projector.cost.memory import MemoryColumns, device_bytes, reserve_bytes, st
 from projector.cost.stages import Stage
 from projector.graph.adapters import widest_product_bytes
 from projector.graph.columns import Column, Switch
-from projector.graph.operator import Operator, in_layers
+from projector.graph.context import context_buffer_bytes
+from projector.graph.operator import Operator, in_layers, sort_number
 from projector.graph.recompute_modules import freed_bytes
 from projector.graph.recomputed import keeps_every_other_product
 from projector.graph.sync import stages_stay_gathered
@@ -38,7 +39,8 @@ def training_memory(
     activations: bytes the layers keep, times micro-batches in flight; recompute "full" keeps layer inputs only, of
         recompute_layers layers where some are named; on top the larger of one layer's (or module's) whole set while it
         is recomputed and the head's logits
-    buffers: gathered shards (`_gathered_bytes`), expert dispatch copies, one transient activation
+    buffers: gathered shards (`_gathered_bytes`), expert dispatch copies, keys and values of other context ranks, one
+        transient activation
     reserve: `projector.cost.memory.reserve_bytes`
     capacity: what the runtime counts (`device_bytes`)
     Sources: Korthikanti et al. 2022 (activations), Rajbhandari et al. 2020 (ZeRO). Left out: offloaded optimizers,
@@ -165,13 +167,17 @@ def _in_flight(graph: TrainingGraph, stage: Stage) -> Column:
 
 
 def _one_module(graph: TrainingGraph) -> Column:
-    """Bytes that exist while the largest of a plan's recompute modules is made again in one layer."""
+    """Bytes that exist while the largest of a plan's recompute modules is made again in one layer (of any sort)."""
     largest = graph.scope.zero
     for module, plans in graph.modules.items():
-        inside = graph.scope.zero
+        inside: dict[int | None, Column] = {}
         for operator in graph.forward:
-            inside = inside + operator.count * freed_bytes(operator, module, graph.scope)
-        largest = np.maximum(largest, np.where(plans, inside, 0.0))
+            sort = sort_number(operator.place)
+            scope = graph.scope if sort is None else graph.scope.sorts[sort]
+            freed = operator.count * freed_bytes(operator, module, scope)
+            inside[sort] = inside.get(sort, graph.scope.zero) + freed
+        for held in inside.values():
+            largest = np.maximum(largest, np.where(plans, held, 0.0))
     return largest
 
 
@@ -220,7 +226,7 @@ def _buffer_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Colu
     copies = scope.tokens * sent / scope.tp * model.expert_features * scope.act_bytes
     bucket = np.where(_sharded(graph), 0.0, scope.software.bucket_bytes)
     gathered = _gathered_bytes(graph, stage, compiled=compiled) + widest_product_bytes(graph.forward, scope)
-    return gathered + transient + 2 * copies + bucket
+    return gathered + transient + 2 * copies + bucket + context_buffer_bytes(scope, graph.context)
 
 
 def _gathered_bytes(graph: TrainingGraph, stage: Stage, *, compiled: bool) -> Column:

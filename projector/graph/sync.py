@@ -1,4 +1,4 @@
-"""What ranks exchange besides the layers' own collectives (FSDP, data, context, pipeline), and the optimizer."""
+"""What ranks exchange besides the layers' own collectives (FSDP, data, pipeline), and the optimizer."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,6 @@ from projector.graph.operator import (
     Place,
     in_layers,
     sort_number,
-    sort_place,
 )
 from projector.graph.scope import Scope
 
@@ -193,44 +192,6 @@ def _update(scope: Scope, holding: Holding) -> Operator:
         flop=scope.zero,
         moved_bytes=holding.weights / holding.state * ADAM_BYTES_PER_PARAMETER,
     )
-
-
-def context_parallel(scope: Scope, cp: Column) -> Iterator[Operator]:
-    """Ring attention: keys and values travel once around the cp ring; backward they travel again with their gradients.
-
-    A ring of (cp - 1) steps over local keys moves as much as an all-gather of all of them.
-    Recurrent mixers need the sequence in order: their ranks trade tokens for heads before the convolution and back
-    behind the recurrence, an all-to-all each way (as Megatron-Core does for Mamba).
-    """
-    if not scope.sorts:
-        yield from _key_ring(scope, cp, "layer")
-    for number, sort in enumerate(scope.sorts):
-        assert sort.model.sort is not None
-        if sort.model.sort.attention:
-            yield from _key_ring(sort, cp, sort_place(number))
-        if sort.model.sort.recurrent:
-            yield from _head_exchange(sort, cp, sort_place(number))
-
-
-def _head_exchange(scope: Scope, cp: Column, place: Place) -> Iterator[Operator]:
-    widths = {"to_heads": scope.recurrent_input_width, "to_tokens": scope.recurrence.inner / scope.tp}
-    runs: tuple[Pass, ...] = ("forward", "backward")
-    for run in runs:
-        for name, width in widths.items():
-            collective = Collective("all_to_all", "cp", "cp", scope.tokens * width * scope.act_bytes)
-            yield communication(scope, f"recurrent_{name}", place, collective, switched(cp > 1), run=run)
-
-
-def _key_ring(scope: Scope, cp: Column, place: Place) -> Iterator[Operator]:
-    payload = cp * scope.tokens * (scope.k_width + scope.v_width) * scope.act_bytes
-    on = switched(cp > 1)
-    exchanges: tuple[tuple[str, Pass, CollectiveKind], ...] = (
-        ("kv_ring", "forward", "all_gather"),
-        ("kv_ring_again", "backward", "all_gather"),
-        ("kv_gradient_ring", "backward", "reduce_scatter"),
-    )
-    for name, run, kind in exchanges:
-        yield communication(scope, name, place, Collective(kind, "cp", "cp", payload), on, run=run)
 
 
 def pipeline_sends(scope: Scope, virtual_stages: Column, runs: tuple[Pass, ...]) -> Iterator[Operator]:

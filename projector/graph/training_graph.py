@@ -7,6 +7,7 @@ import numpy as np
 from projector.graph.adapters import with_adapters
 from projector.graph.backward import backward
 from projector.graph.columns import DTYPE_BYTES, Column, Switch, lookup
+from projector.graph.context import Context, context_parallel
 from projector.graph.documents import row_pairs
 from projector.graph.groups import Degrees
 from projector.graph.layer import forward
@@ -15,7 +16,7 @@ from projector.graph.operator import Operator
 from projector.graph.recompute_modules import chosen_modules, with_modules
 from projector.graph.recomputed import recompute, recompute_mode
 from projector.graph.scope import AttentionWork, Scope
-from projector.graph.sync import context_parallel, data_parallel, pipeline_sends
+from projector.graph.sync import data_parallel, pipeline_sends
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.fine_tuning import Adapter
 from projector.specs.plan import RecomputeModule
@@ -39,6 +40,7 @@ class TrainingGraph:
     forward: tuple[Operator, ...]
     scope: Scope
     degrees: Degrees
+    context: Context
     recompute_mode: Column
     recompute_layers: Column
     modules: dict[RecomputeModule, Switch]
@@ -65,6 +67,7 @@ def training_graph(
     lengths: of the documents in the rows (`projector.graph.documents`); None: a row is one document.
     """
     degrees = Degrees.of(batch)
+    context = _context(batch, degrees)
     scope = training_scope(batch, degrees, model, seq_len, math_dtype, software, lengths)
     virtual_stages = np.where(batch.schedule == "interleaved", batch.vp, 1).astype(np.float64)
     mode = recompute_mode(batch.recompute)
@@ -77,7 +80,7 @@ def training_graph(
         *recompute(ahead, scope, mode, by_module),
         *backward(ahead, scope, degrees),
         *offloaded_inputs(scope, mode),
-        *context_parallel(scope, degrees.cp),
+        *context_parallel(scope, context),
         *data_parallel(ahead, scope, degrees),
         *pipeline_sends(scope, virtual_stages, ("forward", "backward")),
     )
@@ -86,6 +89,7 @@ def training_graph(
         forward=ahead,
         scope=scope,
         degrees=degrees,
+        context=context,
         recompute_mode=mode,
         recompute_layers=batch.recompute_layers.astype(np.float64),
         modules=modules,
@@ -93,6 +97,22 @@ def training_graph(
         micro_batches=batch.grad_accum.astype(np.float64),
         overlaps_micro_batches=overlaps_micro_batches(batch, model),
         virtual_stages=virtual_stages,
+    )
+
+
+def _context(batch: PlanBatch, degrees: Degrees) -> Context:
+    several = degrees.cp > 1
+    full = batch.recompute == "full"
+    core = np.zeros(len(batch), dtype=np.bool_)
+    for text in np.unique(batch.recompute_modules).tolist():
+        if "core_attn" in text.split("+"):
+            core |= batch.recompute_modules == text
+    return Context(
+        cp=degrees.cp,
+        ring=several & (batch.cp_kind == "ring"),
+        gathers=several & (batch.cp_kind == "all_gather"),
+        trades=several & (batch.cp_kind == "all_to_all"),
+        again=(full | core) * 1.0,
     )
 
 
@@ -114,6 +134,9 @@ def training_scope(
     """The columns a layer's training operators depend on."""
     sequences = batch.micro_batch.astype(np.float64)
     tokens = sequences * seq_len / degrees.cp
+    context = _context(batch, degrees)
+    # traded for heads: all keys of a cp-th of the heads
+    keys = sequences * seq_len / np.where(context.trades, degrees.cp, 1.0)
 
     def attention(of: ModelArchitecture) -> tuple[AttentionWork, ...]:
         window_pairs = row_pairs(seq_len, documents, of.sliding_window, chunked=of.chunked_window)
@@ -122,10 +145,10 @@ def training_scope(
                 queries=tokens,
                 full_pairs=sequences * row_pairs(seq_len, documents, None) / degrees.cp,
                 window_pairs=sequences * window_pairs / degrees.cp,
-                full_keys=sequences * seq_len,
-                window_keys=sequences * seq_len,
+                full_keys=keys,
+                window_keys=keys,
                 kv_bytes=act_bytes,
-                rounds=degrees.cp,
+                rounds=context.rounds(),
                 shaped=True,
             ),
         )

@@ -42,6 +42,12 @@ def _recurrent_groups(plans: PlanBatch, setting: Setting) -> Breach | None:
     return breach(plans, ~whole, plans.tp, mixer.groups)
 
 
+def _traded_heads(plans: PlanBatch, setting: Setting) -> Breach:
+    """Tokens are traded for whole heads: tp and cp split them together, of keys as of queries."""
+    heads, ranks = setting.model.kv_heads, np.where(plans.cp_kind == "all_to_all", plans.tp * plans.cp, 1)
+    return does_not_divide(plans, ranks, heads)
+
+
 def _hidden_size(plans: PlanBatch, setting: Setting) -> Breach:
     return does_not_divide(plans, plans.tp, setting.model.hidden_size)
 
@@ -128,6 +134,8 @@ MODEL_RULES: tuple[Rule, ...] = (
     Rule("recurrent_heads", "tp * cp (heads of recurrent layers)", "does not divide", _recurrent_heads,
          needs_model=True),
     Rule("recurrent_groups", "tp (groups of recurrent heads)", "does not divide", _recurrent_groups, needs_model=True),
+    Rule("traded_heads", "tp * cp of all-to-all context parallelism (KV heads)", "does not divide", _traded_heads,
+         ("training",), needs_model=True),
     Rule("hidden_size", "tp (hidden size)", "does not divide", _hidden_size, needs_model=True),
     Rule("mlp_width", "tp (MLP width)", "does not divide", _mlp_width, needs_model=True),
     Rule("expert_width", "etp (expert width)", "does not divide", _expert_width, needs_model=True),

@@ -45,10 +45,16 @@ def _global_batch(plans: PlanBatch, setting: Setting) -> Breach | None:
 
 
 def _context_chunks(plans: PlanBatch, setting: Setting) -> Breach | None:
-    """A causal ring gives each rank one early and one late chunk, so the sequence splits into 2 cp chunks."""
+    """Each rank gets one early and one late chunk, so the sequence splits into 2 cp chunks, or where tokens are traded
+    for heads into cp."""
     if setting.workload.seq_len is None:
         return None
-    return does_not_divide(plans, np.where(plans.cp > 1, 2 * plans.cp, 1), setting.workload.seq_len)
+    chunks = np.where(plans.cp_kind == "all_to_all", plans.cp, 2 * plans.cp)
+    return does_not_divide(plans, np.where(plans.cp > 1, chunks, 1), setting.workload.seq_len)
+
+
+def _cp_kind_needs_cp(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, (plans.cp_kind != "ring") & (plans.cp < 2), plans.cp, 2)
 
 
 def _sequence_shards(plans: PlanBatch, setting: Setting) -> Breach | None:
@@ -147,6 +153,7 @@ TRAINING_RULES: tuple[Rule, ...] = (
          name_quantity=lambda plan, _: f"training recipes for {plan.compute_dtype}"),
     Rule("global_batch", "dp * micro_batch * grad_accum", "!=", _global_batch, TRAINING),
     Rule("context_chunks", "2 * cp (sequence length)", "does not divide", _context_chunks, TRAINING),
+    Rule("cp_kind_needs_cp", "cp with a named cp_kind", "<", _cp_kind_needs_cp, TRAINING),
     Rule("sequence_shards", "cp * tp with sp (sequence length)", "does not divide", _sequence_shards, TRAINING),
     Rule("sp_needs_tp", "tp with sp", "<", _sp_needs_tp, TRAINING),
     Rule("overlap_tp_needs_tp", "tp with overlap_tp", "<", _overlap_tp_needs_tp, TRAINING),

@@ -10,6 +10,7 @@ Phase = Literal["training", "serving"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4"]
 Recompute = Literal["none", "selective", "full"]
 ExpertDispatch = Literal["auto", "all_to_all", "deepep", "all_gather"]
+ContextKind = Literal["ring", "all_to_all", "all_gather"]
 RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
 Schedule = Literal["1f1b", "interleaved"]
 Degree = int
@@ -39,7 +40,9 @@ class ParallelismPlan(Record):
     pp, vp     pipeline stages; virtual stages a device
     first_stage_layers, last_stage_layers   layers of the first and of the last of pp devices, over their virtual
                stages, the others sharing the rest evenly; 0: as an even split has it
-    cp         context parallelism (ring attention)
+    cp         context parallelism
+    cp_kind    how its ranks share attention: ring (keys travel around it), all_to_all (tokens are traded for heads:
+               Ulysses), all_gather (all keys at once: Llama 3)
     ep, etp    expert parallelism and tensor parallelism inside an expert; ep * etp divides dp * cp * tp
     expert_dispatch   how tokens reach their experts: all_to_all sends a copy to every expert wherever it is, deepep one
                to every domain of fast links that forwards it there, all_gather gives all tokens of the group to every
@@ -66,6 +69,7 @@ class ParallelismPlan(Record):
     pp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     vp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     cp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    cp_kind: ContextKind = "ring"
     ep: Degree = Field(1, ge=1, le=MOST_DEVICES)
     etp: Degree = Field(1, ge=1, le=MOST_DEVICES)
     expert_dispatch: ExpertDispatch = "auto"

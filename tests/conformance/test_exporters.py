@@ -47,6 +47,7 @@ def training_plans():
         "recompute": ("selective", "full"),
         "recompute_modules": ("mlp", "layernorm+moe_act"),
         "recompute_layers": (2,),
+        "cp_kind": ("all_gather",),
         "schedule": ("interleaved",),
         "vp": (2,),
         "sp": (True,),
@@ -57,6 +58,7 @@ def training_plans():
     }
     yield ParallelismPlan(recompute="selective", recompute_modules="core_attn+mlp")
     yield ParallelismPlan(recompute="full", recompute_layers=3)
+    yield from (ParallelismPlan(cp=2, cp_kind=kind) for kind in ("ring", "all_to_all", "all_gather"))
     for dispatch, overlap in product(("auto", "all_to_all", "deepep", "all_gather"), (False, True)):
         for pp, vp in ((1, 1), (2, 1), (2, 2)):
             exchange = {"expert_dispatch": dispatch, "overlap_ep": overlap, "vp": vp}

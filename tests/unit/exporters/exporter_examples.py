@@ -93,6 +93,11 @@ def training_jobs(draw):
         schedule="interleaved" if vp > 1 else "1f1b",
         first_stage_layers=draw(st.sampled_from([0, *_first_stages(model.layers, pp, vp)])),
         cp=cp,
+        cp_kind=draw(
+            st.sampled_from(["ring", "all_gather", *(["all_to_all"] if model.kv_heads % (tp * cp) == 0 else [])])
+        )
+        if cp > 1
+        else "ring",
         ep=ep,
         etp=etp,
         expert_dispatch=draw(st.sampled_from(["auto", "all_to_all", "deepep", "all_gather"])) if ep > 1 else "auto",
