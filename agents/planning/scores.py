@@ -28,6 +28,8 @@ from projector.specs.plan_batch import PlanBatch
 Column = NDArray[np.float64]
 
 LEAST_UNSEEN_IDLE = 0.05
+# objectives that a measured idle time does not scale
+NOT_TIME = frozenset({"memory_per_chip_gb", "energy_per_token_j"})
 
 
 class Projections(Protocol):
@@ -97,7 +99,7 @@ def score(batch: PlanBatch, job: Job) -> Scores:
         now = _project(current, job)
         unseen = _unseen_idle_frac(job.measured, now[0].breakdown)
         good_now = float(_goodness(current, now, job)[0])
-        if unseen >= LEAST_UNSEEN_IDLE and good_now > 0 and job.objective != "memory_per_chip_gb":
+        if unseen >= LEAST_UNSEEN_IDLE and good_now > 0 and job.objective not in NOT_TIME:
             launching = batch if job.phase == "training" else _only_graphs(batch, job.current)
             idle_s = _relative(launching, job, job.current, job.measured).idle.total.estimate
             idle_factor = idle_s / job.measured.idle_s

@@ -165,7 +165,7 @@ def _option(machine: Machine, found: SpaceRanking, target: SizingTarget) -> Sizi
     misses = _misses(target, projection.step_time_s, rate, hourly_usd)
     late = _misses(target, interval.high, slow, hourly_usd)
     unchecked = target.cost_usd is not None and hourly_usd is None
-    met: Met = "no" if misses else "unknown" if unchecked else "as_projected" if late else "surely"
+    met: Met = "no" if misses else "unknown" if unchecked else "as_projected" if late else "with_margin"
     return SizingOption(
         rank=None,
         chip=machine.hardware.id,

@@ -9,7 +9,7 @@ from projector.ranking.ties import TIE_FRAC
 from projector.specs.objective import Rejection
 from projector.specs.record import MOST_DEVICES, Record
 
-Met = Literal["surely", "as_projected", "no", "unknown"]
+Met = Literal["with_margin", "as_projected", "no", "unknown"]
 MOST_BUDGET_TOKENS = 10**18
 
 
@@ -35,7 +35,8 @@ class SizingTarget(Record):
 class SizingOption(Record):
     """One machine with the fastest plan that fits.
 
-    met: whether the target is met: surely (at the slow end of the projection's interval too), as projected, not, or
+    met: whether the target is met: with_margin (at the slow end of the projection's 80 % interval too), as_projected,
+        no, or
         unknown where the target limits the cost and the price is unknown
     run_*: of training budget_tokens, None where none is stated; *_usd: None where the price is unknown
     """

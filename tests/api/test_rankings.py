@@ -116,7 +116,7 @@ def option(rank: int | None, chips: int, *misses: Rejection) -> SizingOption:
         rank=rank,
         chip="b200",
         chips=chips,
-        met="no" if misses else "surely",
+        met="no" if misses else "with_margin",
         misses=misses,
         tokens_per_s=262144.0,
         tokens_per_s_interval=Interval(low=222000.0, high=288000.0, basis="made up"),
@@ -138,7 +138,7 @@ def sizing() -> Sizing:
         options=(option(1, 16), option(None, 8, late)),
         unpriced=(),
         unpriced_unit="chip-hours of the run",
-        pareto=(CostPoint(chip="b200", chips=16, step_time_s=1.0, cost=50862.0, met="surely"),),
+        pareto=(CostPoint(chip="b200", chips=16, step_time_s=1.0, cost=50862.0, met="with_margin"),),
         refused=(SizingRefusal(chip="b200", chips=1, reason="none of 15 legal plans passes memory"),),
         notes=("b200: 6 USD a chip and hour, stated in the request",),
     )

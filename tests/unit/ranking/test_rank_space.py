@@ -7,6 +7,7 @@ from projector.catalog import architecture, chip
 from projector.errors import InvalidDescription, UnknownName
 from projector.project import project_many
 from projector.ranking.pareto import pareto_rows
+from projector.ranking.pool import Pool, layout_numbers
 from projector.ranking.rank import rank_space
 from projector.ranking.relief import CAUSE_TERM, MODELLED, Relief, blamed_s
 from projector.ranking.task import Task, good
@@ -73,6 +74,32 @@ def test_layouts_are_ranked_by_their_best_plan_that_fits(objective, size, monkey
     assert found.leading_count == sum(value * (1 + TIE_FRAC) >= expected[0] for value in expected)
     assert [entry.rank for entry in found.ranked][: found.leading_count] == [1] * found.leading_count
     assert found.ranked[0].behind_frac == 0
+
+
+def test_how_a_space_is_cut_into_blocks_changes_nothing(monkeypatch) -> None:
+    one = task(current=CURRENT)
+    wanted = {"pareto": ("step_time_s", "memory_per_chip_gb"), "relieve": "exposed_tp", "top": 200}
+    whole_blocks = rank_space(one, **wanted)
+    given = (one.workload, one.architecture, one.cluster, one.hardware, one.constraints, one.current)
+    monkeypatch.setattr(Task, "space", lambda self, most: explore_in_blocks(*given, plans_at_once=97))
+    assert rank_space(one, **wanted) == whole_blocks
+
+
+def test_what_is_held_grows_with_layouts_and_not_with_plans() -> None:
+    one = task()
+    plans, projected = whole(one)
+    names = ("step_time_s", "memory_per_chip_gb")
+    pool = Pool(
+        plans=plans,
+        layout=layout_numbers(plans, 64),
+        good=good(find_objective("mfu", "training"), projected),
+        saved=np.zeros(len(plans)),
+        losses=np.stack([projected.objective(name) for name in names], axis=1),
+    )
+    layouts, members = len(np.unique(pool.layout)), len(pareto_rows(pool.losses))
+    assert layouts == len({plan.layout for plan in plans})
+    assert len(pool.reduced()) <= layouts + members < len(plans) / 10
+    assert len(pool.with_more(pool)) == len(pool.reduced())
 
 
 def test_the_pareto_set_is_that_of_all_plans_that_fit() -> None:

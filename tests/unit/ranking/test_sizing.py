@@ -55,7 +55,7 @@ def test_costs_within_the_tie_share_a_rank_and_fewer_chips_stand_first() -> None
 
 def test_a_target_inside_the_interval_is_met_as_projected_only() -> None:
     one = sized(SizingTarget(step_time_s=1e9), {"h100": 2.0}).options[0]
-    assert one.met == "surely"
+    assert one.met == "with_margin"
     step, high = one.projection.step_time_s, one.projection.step_time_interval_s.high
     counts = (ChipCounts(chip=one.chip, chips=(one.chips,)),)
     between = sized(SizingTarget(step_time_s=(step + high) / 2), {one.chip: 2.0}, counts)
@@ -132,5 +132,5 @@ def test_machines_are_compared_once_and_progress_is_told() -> None:
     assert candidates == (Machine(chip("h100-sxm"), 8),)
     told: list[str] = []
     size(WORKLOAD, MODEL, SizingTarget(tokens_per_s=1), candidates, say=told.append)
-    assert told == ["8 x h100-sxm: surely"]
+    assert told == ["8 x h100-sxm: with_margin"]
     assert powers_of_two(24) == (1, 2, 4, 8, 16)
