@@ -136,7 +136,7 @@ def ranked_plans(chosen: Chosen, told: Told) -> tuple[RankedPlan, ...]:
     return tuple(
         RankedPlan(
             rank=rank,
-            behind_frac=float(good[chosen.rows[0]] / good[row]) - 1,
+            behind_frac=1 - float(good[row] / good[chosen.rows[0]]),
             gain_frac=told.gain(row),
             figures=told.figures(row),
             projection=told.projection(row),

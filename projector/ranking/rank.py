@@ -26,7 +26,7 @@ from projector.ranking.task import Task, good
 from projector.ranking.ties import TIE_FRAC
 from projector.search_space import MOST_IN_BLOCKS, BlockedSpace
 from projector.specs.bottleneck import Cause
-from projector.specs.objective import DEFAULT_OBJECTIVE, Objective, find_objective
+from projector.specs.objective import DEFAULT_OBJECTIVE, Objective, Slo, find_objective
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 
@@ -192,5 +192,6 @@ def _why_none(tally: Tally, task: Task, space: BlockedSpace) -> str:
     runs = "" if task.stack is None else f" that {task.stack.name} runs"
     if tally.considered == 0:
         devices = space.cluster.chips * task.hardware.devices_per_chip
-        return f"no legal plan{runs} for {devices} devices keeps the constraints"
-    return f"none of {tally.considered} legal plans{runs} passes memory and latency budgets"
+        return f"no legal plan{runs} for {devices} device{'' if devices == 1 else 's'} keeps the constraints"
+    budgets = "" if task.slo == Slo() else " and keeps the latency budgets"
+    return f"none of {tally.considered} legal plans{runs} fits the memory{budgets}"

@@ -21,12 +21,12 @@ class ObjectiveValue(Record):
 class RankedPlan(Record):
     """The best plan of a layout. Layouts within the tie share a rank; of equal ones the simplest stands first.
 
-    behind_frac: how much worse its objective is than that of the best. gain_frac: how much better than that of the
-    current plan, None without one.
+    behind_frac: share of the best one's objective that it lacks (of its inverse, where less is better). gain_frac: gain
+    of the objective's ratio against the current plan, None without one.
     """
 
     rank: int = Field(ge=1)
-    behind_frac: float = Field(ge=0)
+    behind_frac: float = Field(ge=0, lt=1)
     gain_frac: float | None
     figures: tuple[ObjectiveValue, ...]
     projection: Projection
@@ -89,7 +89,7 @@ class SpaceRanking(Record):
     objective: Objective
     tie_frac: float = TIE_FRAC
     candidates_considered: int = Field(ge=0, description="legal plans that were projected")
-    candidates_feasible: int = Field(ge=0, description="plans of them that pass memory and latency budgets")
+    candidates_feasible: int = Field(ge=0, description="plans of them that fit the memory and keep the latency budgets")
     layouts_count: int = Field(ge=0, description="distinct layouts among the feasible plans")
     leading_count: int = Field(ge=0, description="layouts that share the first rank")
     ranked: tuple[RankedPlan, ...]

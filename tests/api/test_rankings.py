@@ -139,7 +139,7 @@ def sizing() -> Sizing:
         unpriced=(),
         unpriced_unit="chip-hours of the run",
         pareto=(CostPoint(chip="b200", chips=16, step_time_s=1.0, cost=50862.0, met="with_margin"),),
-        refused=(SizingRefusal(chip="b200", chips=1, reason="none of 15 legal plans passes memory"),),
+        refused=(SizingRefusal(chip="b200", chips=1, reason="none of 15 legal plans fits the memory"),),
         notes=("b200: 6 USD a chip and hour, stated in the request",),
     )
 
@@ -262,7 +262,7 @@ def test_the_command_says_why_nothing_is_ranked(capsys) -> None:
     alone = [*RANK_ARGUMENTS, "--max-chips", "1"]
     assert main(alone) == 0
     told = capsys.readouterr().out
-    assert "legal plans passes memory and latency budgets" in told
+    assert "legal plans fits the memory" in told
     assert "Nearest miss" in told
 
 

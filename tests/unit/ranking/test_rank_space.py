@@ -167,6 +167,7 @@ def test_serving_is_ranked_under_its_latency_budgets() -> None:
     assert all(entry.projection.tpot_s <= 0.025 for entry in bound.ranked)
     none = rank_space(task(chips=8, workload=SERVING, slo=Slo(ttft_ms=0.001)))
     assert none.ranked == ()
+    assert none.why_none.endswith("fits the memory and keeps the latency budgets")
     assert none.nearest_miss is not None
     assert [rejection.rule for rejection in none.nearest_miss.rejections] == ["ttft_ms"]
 
@@ -174,7 +175,7 @@ def test_serving_is_ranked_under_its_latency_budgets() -> None:
 def test_where_nothing_fits_the_nearest_miss_says_by_how_much() -> None:
     found = rank_space(task(chips=1, workload=TRAINING), pareto=("step_time_s", "memory_per_chip_gb"))
     assert (found.ranked, found.candidates_feasible) == ((), 0)
-    assert found.why_none == f"none of {found.candidates_considered} legal plans passes memory and latency budgets"
+    assert found.why_none == f"none of {found.candidates_considered} legal plans fits the memory"
     assert found.nearest_miss is not None
     assert [rejection.rule for rejection in found.nearest_miss.rejections] == ["memory"]
     assert found.pareto is not None
