@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,7 @@ from agents.evaluation.reports import AccuracyReport, ErrorFigures, Folds, Reaso
 from agents.evaluation.rows import MeasuredRow
 from agents.evaluation.topk import topk
 from projector.catalog import chip
+from projector.specs.record import Record
 
 from .figures import ChipCloud, Cloud, Figures, FileFigures, Fold, Hits, Part, Peers, Point, Sweep, rounded
 
@@ -168,10 +169,16 @@ def _hits(report: TopkReport) -> Iterable[Hits]:
 
 def _folds(folds: Folds | None) -> tuple[Fold, ...]:
     """Every set of error figures the folds hold, under its name there."""
-    if folds is None:
-        return ()
-    named = ((name, getattr(folds, name)) for name in type(folds).model_fields)
-    return tuple(Fold(name=name, errors=value) for name, value in named if isinstance(value, ErrorFigures))
+    return () if folds is None else tuple(Fold(name=name, errors=errors) for name, errors in _named_errors(folds))
+
+
+def _named_errors(record: Record, inside: str = "") -> Iterator[tuple[str, ErrorFigures]]:
+    for name in type(record).model_fields:
+        value, full = getattr(record, name), f"{inside} {name}".strip()
+        if isinstance(value, ErrorFigures):
+            yield full, value
+        elif isinstance(value, Record):
+            yield from _named_errors(value, full)
 
 
 def _reasons(found: Iterable[Sequence[Reason]]) -> tuple[Reason, ...]:

@@ -134,8 +134,8 @@ def linear_ticks(most: float) -> list[float]:
 
 
 def source_name(name: str) -> str:
-    """A source without the forge it lies on."""
-    return name.removeprefix("github:").removeprefix("bigscience-workshop/")
+    """A source by its last name: a repository without its owner. Tables have it whole."""
+    return name.removeprefix("github:").rsplit("/", 1)[-1]
 
 
 def log_domain(values: Iterable[float]) -> tuple[float, float]:
