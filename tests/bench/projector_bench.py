@@ -8,7 +8,7 @@ over rows that Calculon models only with a stand-in. Speed is CPU time over the 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from tests.bench.projector_peers import (
     missing,
     state_of,
 )
-from tests.bench.projector_questions import SPEED_SETTING, cases, questions, speed_questions
+from tests.bench.projector_questions import FILES, SPEED_SETTING, cases, questions, speed_questions
 from tests.bench.projector_results import (
     Answers,
     Coverage,
@@ -77,12 +77,14 @@ class Result:
 
 
 class Failed(Exception):
-    """A tool that gave nothing."""
+    """Nothing to compare: no rows, or a tool that gave nothing."""
 
 
 def compare(groundtruth: Path, peers: Path, environments: Path) -> Result:
     """Ask every tool, put the answers beside the measurements."""
     asked = cases(groundtruth)
+    if not asked:
+        raise Failed(f"no measured row on A100, H100 or H200 in {groundtruth}: expected {', '.join(FILES)}")
     every = list(questions(asked))
     tools: dict[str, Answers] = {OURS: answers_of(_given(OURS, ask_ours("answers", str(groundtruth))).lines)}
     for peer in PEERS:
@@ -100,7 +102,7 @@ def compare(groundtruth: Path, peers: Path, environments: Path) -> Result:
 
 def _speed(peers: Path, environments: Path) -> tuple[Speed, ...]:
     plans = speed_questions(SPEED_PLANS)
-    ways = {
+    ways: dict[str, Callable[[], Run | Absent]] = {
         f"{OURS}: a search as columns": lambda: ask_ours("search"),
         f"{OURS}: one by one, with breakdown": lambda: ask_ours("alone"),
         "Calculon: its own search loop": lambda: ask_peer(CALCULON, peers, environments, plans, "search"),

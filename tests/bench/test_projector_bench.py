@@ -62,6 +62,13 @@ def test_a_peer_that_is_not_there_is_named_with_its_address(tmp_path: Path, caps
     assert "git clone https://github.com/cli99/llm-analysis" in capsys.readouterr().err
 
 
+def test_a_folder_without_rows_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for peer in PEERS:
+        (tmp_path / peer.folder).mkdir(exist_ok=True)
+    assert main(["--peers", str(tmp_path), "--groundtruth", str(tmp_path)]) == 1
+    assert "expected training.jsonl" in capsys.readouterr().err
+
+
 def test_every_plan_a_row_may_mean_is_a_question():
     assert [one.recompute for one in questions([case()])] == ["full"]
     assert {one.recompute for one in questions([case(recompute=None)])} == {"none", "selective", "full"}

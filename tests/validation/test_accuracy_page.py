@@ -2,14 +2,19 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+from tests.bench.projector_bench import Result, Settings, Speed
+from tests.bench.projector_results import Coverage, Error, Errors, Ranking, Rankings
+
 from .accuracy_page.__main__ import DOCS, kept, main, written
-from .accuracy_page.figures import Figures, as_text, significant
+from .accuracy_page.figures import Figures, Peers, as_text, significant
 from .accuracy_page.page import FOLDER, page
+from .accuracy_page.peer_tables import lines
 from .accuracy_page.svg import Drawing, Scale, linear_ticks, log_ticks
 from .accuracy_page.tables import escaped, table
 
@@ -125,9 +130,32 @@ def test_without_the_comparison_the_page_says_so_and_an_earlier_one_is_kept(grou
     assert "Calculon: its own search loop" in page(kept(docs))
 
 
+def test_the_result_of_the_comparison_is_what_the_page_reads():
+    error = Error("ours", 0.1, 0.1, -0.1, 1.0)
+    ranking = Ranking("ours", 2, 1, 1.0, 0.0, 0.0, 0.0, None)
+    result = Result(
+        tools=(Settings("theirs", "commit", "as shipped"),),
+        coverage=(Coverage("ours", 2, 1, 1, 0, (("no field", 1),), 0),),
+        as_they_are=(Errors("all", 2, (error,)),),
+        with_stand_ins=(),
+        sweeps=(Rankings("all", 1, 2, (ranking,)),),
+        speed_setting="a model on a machine",
+        speed=(Speed("ours: columns", 10, 7.0, 142857.0, 90.0),),
+    )
+    peers = Peers.model_validate_json(json.dumps(asdict(result)))
+    text = "\n".join(lines(peers))
+    assert "| ours: columns | 10 | 7.0 | 142,857 | 1 | 90 |" in text
+    assert "(a model on a machine)" in text
+
+
 def test_a_folder_without_figures_asks_for_measurements(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--docs", str(tmp_path)]) == 2
     assert "name a folder" in capsys.readouterr().err
+
+
+def test_a_folder_without_measurements_says_what_it_lacks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(tmp_path), "--docs", str(tmp_path)]) == 2
+    assert "lacks training.jsonl and workloads.jsonl" in capsys.readouterr().err
 
 
 def test_words_of_a_file_are_no_mark_up():

@@ -12,11 +12,12 @@ from pathlib import Path
 
 from .charts import charts
 from .figures import Figures, Peers, as_text
-from .gather import gather
+from .gather import ROWS, WORKLOADS, gather
 from .page import FOLDER, page
 
 DOCS = Path(__file__).parents[3] / "docs"
 JSON = "accuracy.json"
+NEEDED = (ROWS, WORKLOADS)
 
 
 def written(docs: Path, figures: Figures) -> dict[Path, str]:
@@ -28,6 +29,18 @@ def written(docs: Path, figures: Figures) -> dict[Path, str]:
 def kept(docs: Path) -> Figures:
     """The figures that stand in the folder."""
     return Figures.model_validate_json((docs / JSON).read_text(encoding="utf-8"))
+
+
+def _figures(groundtruth: Path | None, peers: Path | None, docs: Path) -> Figures:
+    """Gathered from the folder where one is named, else as they stand. FileNotFoundError where there is nothing."""
+    if groundtruth is not None:
+        lacking = [name for name in NEEDED if not (groundtruth / name).is_file()]
+        if lacking:
+            raise FileNotFoundError(f"{groundtruth} lacks {' and '.join(lacking)}")
+        return gather(groundtruth, _peers(peers, docs), lambda words: print(words, file=sys.stderr))
+    if not (docs / JSON).is_file():
+        raise FileNotFoundError(f"no {docs / JSON} yet: name a folder of measured rows")
+    return kept(docs)
 
 
 def _peers(result: Path | None, docs: Path) -> Peers | None:
@@ -48,14 +61,10 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--docs", type=Path, default=DOCS, help="where the page goes (default: docs)")
     given = parser.parse_args(arguments)
     started = time.process_time()
-    if given.groundtruth is not None:
-        figures = gather(
-            given.groundtruth, _peers(given.peers, given.docs), lambda words: print(words, file=sys.stderr)
-        )
-    elif (given.docs / JSON).is_file():
-        figures = kept(given.docs)
-    else:
-        print("no docs/accuracy.json yet: name a folder of measured rows", file=sys.stderr)
+    try:
+        figures = _figures(given.groundtruth, given.peers, given.docs)
+    except FileNotFoundError as fault:
+        print(fault, file=sys.stderr)
         return 2
     (given.docs / FOLDER).mkdir(parents=True, exist_ok=True)
     for path, text in written(given.docs, figures).items():
