@@ -90,7 +90,7 @@ def project_serving(
     and throughputs are NaN.
     """
     engine = Engine.of(batch, model, math_dtype, cluster, hardware)
-    needs = _needs(engine, load, hardware)
+    needs = engine_needs(engine, load, hardware)
     fleet = _fleet(batch, load, needs)
     chunk, chunks = _chunks(batch, load)
     loop = closed_loop(fleet.a_rank, chunks, np.floor(_budget(batch, load) / load.input_len), load.output_len)
@@ -135,8 +135,13 @@ def _chunks(batch: PlanBatch, load: Load) -> tuple[Column, Column]:
     return load.input_len / chunks, chunks
 
 
-def _needs(engine: Engine, load: Load, hardware: HardwareProfile) -> ServingNeeds:
-    """Memory before requests, with the largest step a rank may run: a full budget beside max_num_seqs requests."""
+def engine_needs(
+    engine: Engine, load: Load, hardware: HardwareProfile, request_tokens: float | None = None
+) -> ServingNeeds:
+    """Memory before requests, with the largest step a rank may run: a full budget beside max_num_seqs requests.
+
+    request_tokens: tokens whose keys and values a request holds; None: those of the steady state.
+    """
     batch, zero = engine.batch, np.zeros(len(engine.batch))
     seqs = np.minimum(batch.max_num_seqs, load.concurrency) / batch.attention_dp
     chunk, chunks = _chunks(batch, load)
@@ -145,7 +150,7 @@ def _needs(engine: Engine, load: Load, hardware: HardwareProfile) -> ServingNeed
     scope = serving_scope(batch, engine.degrees, engine.model, engine.math_dtype, work)
     operators = serving_graph(batch, engine.model, engine.math_dtype, work)
     # engines grow a request's cache as it decodes: on average half of its output is there
-    tokens = load.input_len + load.output_len / 2
+    tokens = load.input_len + load.output_len / 2 if request_tokens is None else request_tokens
     on_first, on_middle, on_last = (
         serving_needs(batch, scope, operators, stage, hardware, tokens)
         for stage in (engine.stages.first, engine.stages.middle, engine.stages.last)

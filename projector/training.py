@@ -66,6 +66,7 @@ def project_training(
     *,
     adapter: Adapter | None = None,
     lengths: SequenceLengths | None = None,
+    forward_only: bool = False,
 ) -> ProjectionBatch:
     """Step time, memory and rates of every plan; columns of shape [len(batch)].
 
@@ -75,10 +76,12 @@ def project_training(
     host needs to launch it all where that is longer (the difference is idle), and copies to and from the host that
     outlast the pass. The breakdown is that of a device of the slowest stage: compute + exposed communication + exposed
     copies + idle == step, the bubble being a part of idle.
+    forward_only: the passes that train nothing, log-probabilities and rewards; their memory is that of training.
     """
     software = XLA if software == CURRENT and hardware.kind in COMPILED else software
     software = software_of_model(software, model)
     graph = training_graph(batch, model, seq_len, math_dtype, software, adapter, lengths)
+    graph = graph.forward_alone() if forward_only else graph
     device = Device.of(hardware)
     rates = Rates.of(device, math_dtype, software)
     ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware), graph.recompute_layers)

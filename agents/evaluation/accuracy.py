@@ -11,8 +11,9 @@ from agents.evaluation.folds import folds
 from agents.evaluation.memory import memory_figures
 from agents.evaluation.refusal import Refused, or_refused
 from agents.evaluation.reports import AccuracyReport, Reason, ScoredRow
+from agents.evaluation.rl_cases import rl_case_of, score_every
 from agents.evaluation.rows import MeasuredRow, Unreadable
-from agents.evaluation.scored import Scored, score_all
+from agents.evaluation.scored import Scored
 from agents.evaluation.slices import NO_STRATUM, slices
 from agents.evaluation.sweeps import sweep_figures, sweeps
 from agents.evaluation.targets import printed_target
@@ -74,13 +75,14 @@ def sort_rows(rows: Iterable[MeasuredRow | Unreadable], strata: Mapping[str, str
         elif row.ineligible is not None:
             ineligible.append((row.id, row.ineligible))
         else:
-            case = or_refused(partial(case_of, row, strata.get(row.workload_id, NO_STRATUM)))
+            read = rl_case_of if row.phase == "rl" else case_of
+            case = or_refused(partial(read, row, strata.get(row.workload_id, NO_STRATUM)))
             if isinstance(case, Refused):
                 refused.append((row.id, str(case)))
             else:
                 cases.append(case)
     say(f"{len(cases)} of {len(given)} rows are cases; projecting")
-    outcomes = score_all(cases)
+    outcomes = score_every(cases)
     scored = [one for one in outcomes if isinstance(one, Scored)]
     refused += [(case.row.id, str(one)) for case, one in zip(cases, outcomes, strict=True) if isinstance(one, Refused)]
     return Sorted(lines, tuple(given), tuple(scored), tuple(suspects), tuple(ineligible), tuple(refused))

@@ -5,7 +5,6 @@ counts (`scored.score`). What a framework does unasked (sharded optimizer, seque
 table of frameworks and is not marked.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -15,12 +14,13 @@ from pydantic import ValidationError
 from agents.evaluation.adapters import adapters_of
 from agents.evaluation.architecture import architecture_of
 from agents.evaluation.frameworks import Framework, framework_of_row, software_of
+from agents.evaluation.machines import chip_of, cluster_of
 from agents.evaluation.precisions import dtype_of
 from agents.evaluation.recompute_modules import modules_of
 from agents.evaluation.refusal import Refused, first_problem
+from agents.evaluation.rollouts import RlOption
 from agents.evaluation.rows import MeasuredRow
 from agents.evaluation.targets import Target, target_of
-from projector.catalog import chip
 from projector.errors import ShardwiseError
 from projector.legality import legal_mask
 from projector.specs.architecture import ModelArchitecture
@@ -51,7 +51,10 @@ class Option:
 
 @dataclass(frozen=True)
 class Case:
-    """A row with all a projection needs. target None: the row prints no speed, only whether or how it fits."""
+    """A row with all a projection needs. target None: the row prints no speed, only whether or how it fits.
+
+    rl: what a step of reinforcement learning may mean, in place of options.
+    """
 
     row: MeasuredRow
     stratum: str
@@ -62,6 +65,7 @@ class Case:
     software: Software
     target: Target | None
     assumed: tuple[str, ...]
+    rl: tuple[RlOption, ...] = ()
 
 
 def case_of(row: MeasuredRow, stratum: str) -> Case:
@@ -69,7 +73,7 @@ def case_of(row: MeasuredRow, stratum: str) -> Case:
     if row.plan.offloads_optimizer:
         raise Refused("the optimizer is offloaded to the host: not modelled")
     architecture = architecture_of(row.arch, row.model, row.source)
-    hardware = _chip(row.chip)
+    hardware = chip_of(row.chip)
     if row.seq_len is None:
         raise Refused("sequence length not stated")
     target = target_of(row, architecture, row.seq_len, hardware)
@@ -79,7 +83,7 @@ def case_of(row: MeasuredRow, stratum: str) -> Case:
     adapters, adapter_assumed = adapters_of(row, dtype, gated=architecture.gated_mlp)
     framework = framework_of_row(row.framework, row.source)
     try:
-        cluster = _cluster(row, hardware)
+        cluster = cluster_of(row, hardware)
         reading = _Reading(row, row.seq_len, architecture, cluster, hardware, framework, dtype, adapters)
         options = tuple(reading.options())
     except (ValidationError, ShardwiseError) as error:
@@ -97,23 +101,6 @@ def case_of(row: MeasuredRow, stratum: str) -> Case:
         target=target,
         assumed=(*(("precision",) if dtype_assumed else ()), *adapter_assumed, *_open_knobs(row, framework, options)),
     )
-
-
-def _chip(name: str) -> HardwareProfile:
-    try:
-        return chip(name)
-    except ShardwiseError as error:
-        raise Refused(f"chip {name!r} is not in the catalogue") from error
-
-
-def _cluster(row: MeasuredRow, hardware: HardwareProfile) -> ClusterSpec:
-    """The chips of a row; slices and their shape only on a torus, and the shape only where it makes up the count."""
-    if hardware.intra.kind != "torus":
-        return ClusterSpec(chip=hardware.id, chips=row.chips)
-    slices = max(row.plan.slices, row.slices)
-    shape = row.slice_shape
-    whole = shape is not None and math.prod(shape) * slices == row.chips
-    return ClusterSpec(chip=hardware.id, chips=row.chips, slices=slices, topology=shape if whole else None)
 
 
 def _first_line(error: ValidationError | ShardwiseError) -> str:

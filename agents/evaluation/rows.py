@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agents.evaluation.fields import Fields
 from agents.evaluation.refusal import Refused
+from agents.evaluation.rollouts import StatedRollout, rollout_of
 
 DEGREES = ("tp", "pp", "cp", "ep")
 Degrees = tuple[int, int, int, int]
@@ -105,6 +106,7 @@ class MeasuredRow:
     configuration: str
     document: str = ""
     precision_printed: str | None = None
+    rollout: StatedRollout | None = None
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,7 @@ def _row(row: Fields, name: str, file: str) -> MeasuredRow:
         configuration=_configuration(row),
         document=row.text("source") or "",
         precision_printed=row.text("precision"),
+        rollout=rollout_of(row.part("adopted").part("extra")) if row.text("phase") == "rl" else None,
     )
 
 

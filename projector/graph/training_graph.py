@@ -1,6 +1,6 @@
 """The operator graph of a training step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,6 +48,10 @@ class TrainingGraph:
     virtual_stages: Column
     micro_batches: Column
     overlaps_micro_batches: Switch
+
+    def forward_alone(self) -> "TrainingGraph":
+        """The graph without what follows the forward pass."""
+        return replace(self, operators=tuple(operator for operator in self.operators if operator.run == "forward"))
 
 
 def training_graph(
