@@ -21,10 +21,10 @@ from projector.cost.overlap import (
     step_communication,
     sync_neighbours,
 )
-from projector.cost.pipeline import pipeline_time
 from projector.cost.pipeline_stages import Pipeline, pipeline, places_of
 from projector.cost.roofline import Rates
 from projector.cost.routes import routes
+from projector.cost.scheduled import schedule_time
 from projector.cost.slot import MICRO_BATCH_PASSES, slot, stage_seconds
 from projector.cost.training_memory import training_memory
 from projector.graph.columns import Column, lookup
@@ -101,7 +101,7 @@ def project_training(
         price_usd_per_chip_hour=price_usd_per_chip_hour(hardware),
         step_time_s=breakdown.total_s,
         breakdown=breakdown,
-        memory=training_memory(graph, line.kinds, hardware, micro_batches),
+        memory=training_memory(graph, line.devices, hardware, micro_batches),
         metrics=Metrics(
             tokens_per_s_per_chip=tokens / breakdown.total_s / chips,
             mfu_frac=flop / breakdown.total_s / (graph.degrees.devices * peak),
@@ -117,15 +117,19 @@ def _switches(
 ) -> Switches:
     # all micro-batches but the first have another beside them
     beside = np.where(overlaps_micro_batches(batch, model), 1 - 1 / batch.grad_accum, 0.0)
+    two_way = batch.schedule == "dualpipe"
+    # DualPipe runs as many forward passes alone as it has devices, and one more
+    paired = np.where(two_way, np.maximum(1 - (batch.pp + 1) / batch.grad_accum, 0.0), 0.0)
     return Switches(
         grad_reduce=batch.overlap_grad_reduce.astype(bool),
         param_gather=batch.overlap_param_gather.astype(bool),
         tp=batch.overlap_tp.astype(bool),
         ring=batch.cp_kind == "ring",
-        interleaved=(batch.schedule == "interleaved") & (batch.vp > 1),
-        # frozen products have no weight gradients to hide a collective behind
-        tp_gradients=software.async_tp_gradients and adapter is None,
-        expert=np.maximum(software.expert_overlap * 1.0, beside),
+        interleaved=((batch.schedule == "interleaved") & (batch.vp > 1)) | two_way,
+        # frozen products have no weight gradients to hide a collective behind,
+        # and a backward pass without them has none beside it
+        tp_gradients=(batch.schedule != "zero_bubble") & (software.async_tp_gradients and adapter is None),
+        expert=np.maximum(software.expert_overlap * 1.0, np.maximum(beside, paired)),
         contention_frac=hardware.calibration.contention_frac,
         tp_contention_frac=hardware.calibration.tp_contention_frac,
         hiding_frac=software.hiding_frac,
@@ -136,13 +140,15 @@ def _breakdown(
     ledger: Ledger, line: Pipeline, graph: TrainingGraph, switches: Switches, micro_batches: Column, rates: Rates
 ) -> BreakdownColumns:
     zero, pause_s = graph.scope.zero, graph.scope.software.pipeline_pause_s
-    pipe = pipeline_time(
-        stage_seconds(ledger, line, switches, rates, pause_s), line.runs, line.pp, line.virtual_stages, micro_batches
-    )
-    times = ledger.on(line.kind(pipe.busiest), zero)
+    seconds = stage_seconds(ledger, line, switches, rates, pause_s)
+    pipe = schedule_time(ledger, line, seconds, micro_batches)
+    device = line.device(pipe.busiest)
+    once_times = ledger.on(device, zero)
+    # of two stages on a device a micro-batch passes one
+    times = ledger.on(device.passed_by(1 / line.copies), zero) if (line.copies > 1).any() else once_times
     busiest = slot(times, switches, rates, line.pp, pause_s)
     by_kind = {
-        kind: micro_batches * times.compute(*MICRO_BATCH_PASSES, kind=kind) + times.compute("update", kind=kind)
+        kind: micro_batches * times.compute(*MICRO_BATCH_PASSES, kind=kind) + once_times.compute("update", kind=kind)
         for kind in times.kinds()
     }
     by_axis: dict[Axis, AxisTimes] = {
@@ -150,9 +156,9 @@ def _breakdown(
         for axis, one in busiest.communication.by_axis.items()
     }
     neighbours = sync_neighbours(line.pp, line.virtual_stages, micro_batches)
-    once = gathered_stages(times, switches, busiest.communication.cover, neighbours)
+    once = gathered_stages(once_times, switches, busiest.communication.cover, neighbours)
     by_axis["fsdp"] = by_axis["fsdp"].plus(once)
-    by_axis["dp"] = step_communication(times, switches, busiest.communication.cover, neighbours)
+    by_axis["dp"] = step_communication(once_times, switches, busiest.communication.cover, neighbours)
     return BreakdownColumns.of(
         by_kind=by_kind,
         by_axis=by_axis,

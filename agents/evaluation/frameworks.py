@@ -9,14 +9,14 @@ entries say what exists and overlaps; figures of their kernels are `projector.sp
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agents.evaluation.rows import DEGREES, MeasuredRow
 from projector.specs.constraints import Constraints
-from projector.specs.plan import ContextKind
+from projector.specs.plan import ContextKind, Schedule
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import (
     CURRENT,
@@ -57,6 +57,8 @@ class Framework:
     sharding          what its recipes use. optimizer: weights stay whole on a data rank (ZeRO 0 to 2); weights: FSDP or
                       ZeRO 3; either
     virtual_stages    whether a pipeline interleaves
+    schedules         orders of a pipeline's passes it has, of those the projector knows: no released stack here has
+                      ZB-H1 or DualPipe (torchtitan's zero-bubble and DualPipe forms are V-shaped, which are others)
     sequence_parallel whether activations are sharded along the sequence wherever tp > 1
     overlaps_data     whether gradient reduction and weight gathering run beside compute
     overlaps_tp       whether tensor-parallel collectives can hide in the products beside them; None: not documented
@@ -75,6 +77,7 @@ class Framework:
     degrees: frozenset[str] = EVERY
     sharding: Sharding = "either"
     virtual_stages: bool = True
+    schedules: frozenset[Schedule] = frozenset({"1f1b", "interleaved"})
     sequence_parallel: bool = True
     overlaps_data: bool = True
     overlaps_tp: bool | None = None
@@ -104,6 +107,7 @@ class Framework:
             allowed &= plans.columns[degree] == 1
         if not self.virtual_stages:
             allowed &= plans.vp == 1
+        allowed &= np.isin(plans.schedule, sorted(self.schedules))
         if not self.sequence_parallel:
             allowed &= ~plans.sp
         if self.sharding == "optimizer":
@@ -127,7 +131,7 @@ class Framework:
         return self.software not in (MEGATRON_2022, MEGATRON_DEEPSPEED)
 
 
-UNKNOWN = Framework("unknown", ())
+UNKNOWN = Framework("unknown", (), schedules=frozenset(get_args(Schedule)))
 OLD_MEGATRON = Framework(
     "Megatron-LM of 2021 and 2022",
     ("megatron-lm ptd-p", "megatron-lm of 2022"),

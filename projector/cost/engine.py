@@ -91,7 +91,7 @@ class Engine:
             tp=self.batch.overlap_tp.astype(bool),
             ring=off,
             interleaved=off,
-            tp_gradients=False,
+            tp_gradients=off,
             expert=SERVING.expert_overlap + zero,
             contention_frac=self.contention_frac,
             hiding_frac=SERVING.hiding_frac,

@@ -34,25 +34,27 @@ def chunk_lengths(layers: int, split: Split) -> NDArray[np.int64]:
     not layers, embedding and head count as a layer each, so the first and the last chunk hold one layer fewer (Llama 3
     405B, arXiv:2407.21783, section 3.3.2).
     With first_layers or last_layers those devices hold as many, over their chunks, and the others share the rest
-    evenly (Megatron-Core: --decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers).
+    evenly (Megatron-Core: --decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers). What no rule of
+    legality admits still adds up to the model: one device holds it whole, the last of two what the first leaves.
     """
     pp, vp = split.pp, split.vp
-    if not (split.first_layers or split.last_layers):
+    if pp == 1 or not (split.first_layers or split.last_layers):
         if vp > 1 and ends_count(layers, pp * vp):
             lengths = _even(layers + 2, pp * vp).reshape(vp, pp)
             lengths[0, 0] -= 1
             lengths[-1, -1] -= 1
             return lengths
         return _even(layers, pp * vp).reshape(vp, pp)
+    first = min(split.first_layers, layers)
+    last = layers - first if pp == 2 and first else min(split.last_layers, layers - first)
     lengths = np.zeros((vp, pp), dtype=np.int64)
     middle = np.ones(pp, dtype=bool)
-    for rank, held in ((0, split.first_layers), (pp - 1, split.last_layers)):
+    for rank, held in ((0, first), (pp - 1, last)):
         if held:
             lengths[:, rank] = _even(held, vp)
             middle[rank] = False
     if middle.any():
-        rest = max(layers - split.first_layers - split.last_layers, 0)
-        lengths[:, middle] = _even(rest, vp * int(middle.sum())).reshape(vp, -1)
+        lengths[:, middle] = _even(layers - first - last, vp * int(middle.sum())).reshape(vp, -1)
     return lengths
 
 

@@ -2,14 +2,15 @@
 
     tp     backward: hidden behind weight gradients, half of the backward GEMMs (Megatron-LM's default; not in every
            stack: Software.async_tp_gradients); all else is exposed, save with overlap_tp, which hides it behind GEMMs
-           except a first chunk of one in TP_CHUNKS
+           except a first chunk of one in TP_CHUNKS. ZB-H1 puts weight gradients off, and with them what they hide
     cp     a ring hidden behind the attention of the same pass; gathered keys and tokens traded for heads stand before
            and behind it, exposed
     fsdp   gathers hidden behind forward and backward compute with overlap_param_gather, gradient scatters behind
            backward compute with overlap_grad_reduce
     ep     exposed: dispatch and combine stand between dependent operators; with overlap_ep or Software.expert_overlap
-           two micro-batches alternate and compute hides it (DeepSeek-V3, arXiv:2412.19437, section 3.2)
-    pp     sends exposed under 1F1B, hidden in an interleaved schedule
+           two micro-batches alternate and compute hides it (DeepSeek-V3, arXiv:2412.19437, section 3.2), as it does
+           wherever DualPipe runs a forward and a backward pass together
+    pp     sends exposed under 1F1B and ZB-H1, hidden in an interleaved schedule and by DualPipe
     dp     once a step: reductions behind the backward pass of the last micro-batch (of the last group of micro-batches
            in an interleaved schedule), gathers of updated weights behind the forward pass of the first, by the same
            switches; likewise fsdp where stages stay gathered (`gathered_stages`)
@@ -45,7 +46,7 @@ TP_CHUNKS = 8.0
 
 @dataclass(frozen=True)
 class Switches:
-    """The overlap switches of a batch, whether its schedule is interleaved, and what hiding costs on its chip.
+    """The overlap switches of a batch, whether its schedule interleaves chunks or ways, what hiding costs on its chip.
 
     ring: plans whose context ranks pass keys on while they attend
     expert: share of the exchange with experts that has the compute of another micro-batch beside it
@@ -56,7 +57,7 @@ class Switches:
     tp: Switch
     ring: Switch
     interleaved: Switch
-    tp_gradients: bool
+    tp_gradients: Switch
     expert: Column
     contention_frac: float
     tp_contention_frac: float

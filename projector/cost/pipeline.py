@@ -38,9 +38,9 @@ class StageSeconds:
 
 @dataclass(frozen=True)
 class PipelineTime:
-    """Seconds of the pipelined part of a step, and the part of it the busiest stage waits.
+    """Seconds of the pipelined part of a step, and the part of it the busiest device waits.
 
-    busiest: number of the kind of stage that takes longest, the first of equals
+    busiest: number of the device that takes longest, the first of equals
     """
 
     total_s: Column
@@ -48,13 +48,13 @@ class PipelineTime:
     busiest: Index
 
 
-def pipeline_time(
+def longest_path_s(
     kinds: Sequence[StageSeconds],
     runs: Sequence[Run],
     pp: Column,
     virtual_stages: Column,
     micro_batches: Column,
-) -> PipelineTime:
+) -> Column:
     """A step of m micro-batches over p stages of any length: the longest of these paths, one a stage k.
 
         T_k = before_k + m (F_k + B_k + W_k) + fill_k + drain_k + after_k
@@ -90,11 +90,12 @@ def pipeline_time(
             path_s = line.path_s(here, stage) + here.first_back_s + waiting_s - left_s
             longest_s = np.where(length > 0, np.maximum(longest_s, path_s), longest_s)
         before = before.passed(stage, length, virtual_stages)
-    return _over_busiest(kinds, longest_s, micro_batches)
+    return longest_s
 
 
-def _over_busiest(kinds: Sequence[StageSeconds], longest_s: Column, micro_batches: Column) -> PipelineTime:
-    totals_s = np.stack([kind.total_s for kind in kinds])
+def over_busiest(device_s: Sequence[Column], longest_s: Column, micro_batches: Column) -> PipelineTime:
+    """A step as its busiest device spends it; device_s: seconds of a micro-batch on each device that differs."""
+    totals_s = np.stack(device_s)
     busiest = np.argmax(totals_s, axis=0)
     work_s = micro_batches * np.take_along_axis(totals_s, busiest[np.newaxis], axis=0)[0]
     bubble_s = np.maximum(longest_s - work_s, 0.0)

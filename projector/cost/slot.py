@@ -91,11 +91,13 @@ def stage_seconds(
     the passes themselves: nothing hides the first send of a step, whatever hides the others.
     """
     zero, passages = np.zeros_like(line.pp), (ledger.pass_s(*FORWARD), ledger.pass_s(*BACK))
+    apart = np.where(line.splits_weights, 1.0, 0.0)
     found = []
     for kind, first, last in zip(line.kinds, line.first_chunks, line.last_chunks, strict=True):
         times = ledger.on(kind, zero)
         whole = slot(times, switches, rates, line.pp, pause_s)
-        ahead_s, back_s = whole.ahead_s, whole.length_s - whole.ahead_s
+        ahead_s, weight_s = whole.ahead_s, apart * whole.weight_s
+        back_s = whole.length_s - whole.ahead_s - weight_s
         (first_ahead, first_back), (last_ahead, last_back) = (
             [_share(chunk, kind, passage_s, zero) for passage_s in passages] for chunk in (first, last)
         )
@@ -106,7 +108,7 @@ def stage_seconds(
             StageSeconds(
                 ahead_s=ahead_s,
                 back_s=back_s,
-                weight_s=zero,
+                weight_s=weight_s,
                 first_ahead_s=first_ahead * ahead_s,
                 first_back_s=first_back * back_s,
                 last_ahead_s=last_ahead * ahead_s,

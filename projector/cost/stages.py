@@ -15,12 +15,14 @@ from projector.specs.architecture import ModelArchitecture
 class Stage:
     """One position of the pipeline: how often each place occurs on it, and its in-flight micro-batches (columns).
 
-    stands_for: stages it is in one, 1 except where the whole model is taken as one
+    stands_for: stages it is in one, 1 except where the whole model is taken as one, or a device holds two
+    put_off: micro-batches besides those in flight whose weight gradients are not made yet
     """
 
     places: dict[Place, Column]
     in_flight: Column
     stands_for: Column | float = 1.0
+    put_off: Column | float = 0.0
 
     def layers(self) -> Column:
         """Layers on the stage."""
@@ -32,10 +34,27 @@ class Stage:
         share: Column = np.where(layers > 0, chosen, 1.0)
         return share
 
+    def passed_by(self, share: Column) -> "Stage":
+        """The stage as a share of the micro-batches pass it."""
+        places = {place: share * times for place, times in self.places.items()}
+        return replace(self, places=places, stands_for=share * self.stands_for)
+
     def where(self, other_holds: Switch, other: "Stage") -> "Stage":
         """For each plan the other stage where `other_holds`, this one elsewhere."""
         places = {place: np.where(other_holds, other.places[place], mine) for place, mine in self.places.items()}
-        return Stage(places, np.where(other_holds, other.in_flight, self.in_flight))
+        return Stage(
+            places,
+            np.where(other_holds, other.in_flight, self.in_flight),
+            stands_for=_either(other_holds, other.stands_for, self.stands_for),
+            put_off=_either(other_holds, other.put_off, self.put_off),
+        )
+
+
+def _either(other_holds: Switch, other: Column | float, mine: Column | float) -> Column | float:
+    """One number where both are the same one."""
+    if isinstance(mine, float) and isinstance(other, float) and mine == other:
+        return mine
+    return np.where(other_holds, other, mine)
 
 
 @dataclass(frozen=True)

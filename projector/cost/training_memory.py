@@ -36,7 +36,8 @@ def training_memory(
     weights, optimizer: parameters of the stage times bytes a parameter, over the group that shards each; frozen
         weights as they are stored, without optimizer or gradients
     gradients: likewise where they exist at the peak (`_gradient_bytes`)
-    activations: bytes the layers keep, times micro-batches in flight; recompute "full" keeps layer inputs only, of
+    activations: bytes the layers keep, times micro-batches in flight, and all of a layer for those whose weight
+        gradients are put off; recompute "full" keeps layer inputs only, of
         recompute_layers layers where some are named; on top the larger of one layer's (or module's) whole set while it
         is recomputed and the head's logits
     buffers: gathered shards (`_gathered_bytes`), expert dispatch copies, keys and values of other context ranks, one
@@ -154,7 +155,13 @@ def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Colum
     ends = _kept([o for o in graph.forward if o.place == "embedding"], stage, "saved_bytes", scope.zero)
     logits = _kept([o for o in graph.forward if o.place == "head"], stage, "saved_bytes", scope.zero)
     again = np.where(mode == 2, _one_layer(graph, stage), _one_module(graph))
-    return _in_flight(graph, stage) * (kept + ends), logits, again
+    held = _in_flight(graph, stage) * (kept + ends)
+    if not isinstance(stage.put_off, float):
+        # what weight gradients are made from: inputs of all products, whether kept or made again for the backward pass,
+        # and behind the head, which has no other product, the gradient of its logits
+        gradient = stage.places["head"] * scope.head_tokens * scope.model.vocab_size / scope.tp * scope.act_bytes
+        held = held + stage.put_off * (everything + ends + gradient)
+    return held, logits, again
 
 
 def _in_flight(graph: TrainingGraph, stage: Stage) -> Column:

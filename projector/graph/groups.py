@@ -37,6 +37,8 @@ class Degrees:
     state           devices the optimizer state is shared out over: `shard`, or with zero_stage 1 or 2 optimizer_shard,
                     dp * cp where that is left open
     expert_shard, expert_state   the same for expert weights, which ep * etp has shared out already
+    copies          devices of a pipeline that hold each weight: 2 with DualPipe. They exchange gradients and share the
+                    optimizer state like ranks of data parallelism
     """
 
     dp: Column
@@ -52,6 +54,7 @@ class Degrees:
     expert_shard: Column
     expert_state: Column
     zero_stage: Column
+    copies: Column
 
     @classmethod
     def of(cls, batch: PlanBatch) -> "Degrees":
@@ -62,7 +65,8 @@ class Degrees:
         )
         expert_data = dp * cp * tp / (ep * etp)
         sharded, chosen = (fsdp > 1) | ((zero == 3) & (dp == 1) & (cp > 1)), batch.optimizer_shard.astype(np.float64)
-        state = np.where(chosen > 0, chosen, dp * cp)
+        copies = np.where((batch.schedule == "dualpipe") & (pp % 2 == 0), 2.0, 1.0)
+        state = np.where(chosen > 0, chosen, dp * cp * copies)
         shard = np.where(sharded, fsdp * cp, 1.0)
         expert_shard = np.where(sharded, largest_divisor_at_most(expert_data, fsdp * cp * tp / (ep * etp)), 1.0)
         return cls(
@@ -74,12 +78,13 @@ class Degrees:
             ep=ep,
             etp=etp,
             zero_stage=zero,
+            copies=copies,
             shard=shard,
             state=np.where(sharded, shard, np.where(zero >= 1, state, 1.0)),
             expert_data=expert_data,
             expert_shard=expert_shard,
             expert_state=np.where(
-                sharded, expert_shard, np.where(zero >= 1, largest_divisor_at_most(expert_data, state), 1.0)
+                sharded, expert_shard, np.where(zero >= 1, largest_divisor_at_most(expert_data * copies, state), 1.0)
             ),
         )
 
@@ -104,15 +109,15 @@ def groups(degrees: Degrees) -> dict[GroupName, Group]:
         "etp": Group(one, d.etp),
         "ep": Group(d.etp, d.ep),
         "shard": Group(d.tp, d.shard),
-        "replica": Group(d.tp * d.shard, d.dp * d.cp / d.shard),
+        "replica": Group(d.tp * d.shard, d.dp * d.cp * d.copies / d.shard),
         "data": Group(d.tp, d.dp * d.cp),
         "state": Group(d.tp, np.where(d.shard > 1, 1.0, d.state)),
-        "state_replica": Group(d.tp * d.state, np.where(d.shard > 1, 1.0, d.dp * d.cp / d.state)),
+        "state_replica": Group(d.tp * d.state, np.where(d.shard > 1, 1.0, d.dp * d.cp * d.copies / d.state)),
         "expert_state": Group(experts, np.where(d.expert_shard > 1, 1.0, d.expert_state)),
         "expert_state_replica": Group(
-            experts * d.expert_state, np.where(d.expert_shard > 1, 1.0, d.expert_data / d.expert_state)
+            experts * d.expert_state, np.where(d.expert_shard > 1, 1.0, d.expert_data * d.copies / d.expert_state)
         ),
         "expert_shard": Group(experts, d.expert_shard),
-        "expert_replica": Group(experts * d.expert_shard, d.expert_data / d.expert_shard),
+        "expert_replica": Group(experts * d.expert_shard, d.expert_data * d.copies / d.expert_shard),
         "pp": Group(d.dp * d.cp * d.tp, d.pp),
     }

@@ -79,7 +79,8 @@ class Holding:
             shards, state, ranks = degrees.expert_shard, degrees.expert_state, degrees.expert_data
         else:
             shards, state, ranks = degrees.shard, degrees.state, degrees.dp * degrees.cp
-        return cls(place, expert, weights, shards, ranks / shards, state, weights / np.maximum(whole, 1.0))
+        copies = ranks * degrees.copies / shards
+        return cls(place, expert, weights, shards, copies, state, weights / np.maximum(whole, 1.0))
 
     def named(self, name: str) -> str:
         """Name of an operator on these weights."""

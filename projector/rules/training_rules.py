@@ -132,6 +132,25 @@ def _vp_needs_interleaved(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.schedule != "interleaved") & (plans.vp > 1), plans.vp, 1)
 
 
+def _schedule_needs_pp(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, np.isin(plans.schedule, ("zero_bubble", "dualpipe")) & (plans.pp < 2), plans.pp, 2)
+
+
+def _two_way_pairs(plans: PlanBatch, _: Setting) -> Breach:
+    """Of a two-way pipeline each device holds the stages of two positions."""
+    return does_not_divide(plans, np.where(plans.schedule == "dualpipe", 2, 1), plans.pp)
+
+
+def _two_way_micro_batches(plans: PlanBatch, _: Setting) -> Breach:
+    """Half of the micro-batches enter at each end, at least as many as there are devices."""
+    return breach(plans, (plans.schedule == "dualpipe") & (plans.grad_accum < 2 * plans.pp), plans.grad_accum,
+                  2 * plans.pp)  # fmt: skip
+
+
+def _two_way_halves(plans: PlanBatch, _: Setting) -> Breach:
+    return does_not_divide(plans, np.where(plans.schedule == "dualpipe", 2, 1), plans.grad_accum)
+
+
 def _vp_needs_pp(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.vp > 1) & (plans.pp < 2), plans.pp, 2)
 
@@ -169,8 +188,12 @@ TRAINING_RULES: tuple[Rule, ...] = (
     Rule("recompute_layers", "recompute_layers (layers of a stage)", ">", _recompute_layers, TRAINING,
          needs_model=True),
     Rule("interleaved_needs_vp", "vp of an interleaved schedule", "<", _interleaved_needs_vp, TRAINING),
-    Rule("vp_needs_interleaved", "vp of a 1f1b schedule", ">", _vp_needs_interleaved, TRAINING),
+    Rule("vp_needs_interleaved", "vp of a schedule that is not interleaved", ">", _vp_needs_interleaved, TRAINING),
     Rule("vp_needs_pp", "pp with vp > 1", "<", _vp_needs_pp, TRAINING),
+    Rule("schedule_needs_pp", "pp of a zero-bubble or two-way schedule", "<", _schedule_needs_pp, TRAINING),
+    Rule("two_way_pairs", "2 (pp of a two-way schedule)", "does not divide", _two_way_pairs, TRAINING),
+    Rule("two_way_micro_batches", "micro-batches of a two-way schedule", "<", _two_way_micro_batches, TRAINING),
+    Rule("two_way_halves", "2 (micro-batches of a two-way schedule)", "does not divide", _two_way_halves, TRAINING),
     Rule("uneven_needs_pp", "pp with first_stage_layers or last_stage_layers", "<", _uneven_needs_pp, TRAINING),
     Rule("interleaved_rounds", "pp of an interleaved schedule (micro-batches)", "does not divide",
          _interleaved_rounds, TRAINING),

@@ -45,8 +45,17 @@ def scale_idle(move: Move, measured: TimeBreakdown, busy: Term) -> Idle:
 
 
 def _bubble_share(move: Move, d: Degrees) -> Column:
-    """(P - 1) / (m V) of the busy time (arXiv:2104.04473, section 2.2); a serving pipeline is assumed full."""
-    return np.zeros_like(d.pp) if move.serving else (d.pp - 1.0) / (d.rounds * d.vp)
+    """(P - 1) / (m V) of the busy time (arXiv:2104.04473, section 2.2); a serving pipeline is assumed full.
+
+    With a forward pass, input and weight gradients of equal length a third of it is left by ZB-H1 (arXiv:2401.10241,
+    section 2.3), and (P - 2) / (3 m) by DualPipe (arXiv:2412.19437, table 2).
+    """
+    if move.serving:
+        return np.zeros_like(d.pp)
+    schedule = d.plans.schedule
+    plain = (d.pp - 1.0) / (d.rounds * d.vp)
+    two_way = np.maximum(d.pp - 2.0, 0.0) / (3.0 * d.rounds)
+    return np.select([schedule == "zero_bubble", schedule == "dualpipe"], [plain / 3.0, two_way], plain)
 
 
 def _measured_bubble(measured: TimeBreakdown, share: float, busy_s: float) -> tuple[float, bool]:

@@ -37,9 +37,12 @@ def _parts(move: Move, d: Degrees) -> dict[str, Column]:
 def _training_parts(move: Move, d: Degrees) -> dict[str, Column]:
     plans = d.plans
     stage = np.asarray(plans.zero_stage)
-    weights = 1.0 / (d.tp * d.pp * d.shard)
+    copies = np.where(plans.schedule == "dualpipe", 2.0, 1.0)
+    weights = copies / (d.tp * d.pp * d.shard)
     over_data = 1.0 / (d.tp * d.pp * d.replicas)
     in_flight = np.minimum(d.rounds, d.pp) / d.pp * (1.0 + (d.pp - 1.0) / (d.pp * d.vp) * (d.vp > 1))
+    # DualPipe holds one micro-batch more than it has stages, of one of its two stages each
+    in_flight = np.where(plans.schedule == "dualpipe", np.minimum(d.rounds, d.pp + 1.0) / d.pp, in_flight)
     rows = d.micro_batch / d.cp * in_flight
     keeps = np.select([plans.recompute == mode for mode in RECOMPUTE_KEEPS], list(RECOMPUTE_KEEPS.values()))
     parts = {

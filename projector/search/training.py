@@ -131,8 +131,12 @@ def _with_schedules(search: Search, rows: Rows, *, few: bool) -> Rows:
     if search.architecture is not None:
         layers, parts = search.architecture.layers, rows["pp"] * rows["vp"]
         possible &= (layers % parts == 0) | ends_count_as_layers(layers, parts)
-    rows["schedule"] = np.where(interleaved, "interleaved", "1f1b")
-    return keep(rows, ~interleaved | possible)
+    rows = keep(rows, ~interleaved | possible)
+    # other orders only where the current plan or a constraint has one: few stacks run them
+    usual = np.where(rows["vp"] > 1, "interleaved", "1f1b")
+    others = [name for name in search.menu("schedule", ()) if name not in ("1f1b", "interleaved")]
+    plain = (rows["vp"] == 1) & (rows["pp"] > 1)
+    return branch(rows, [{"schedule": usual}, *({"schedule": np.where(plain, name, usual)} for name in others)])
 
 
 def _with_stage_lengths(search: Search, rows: Rows) -> Rows:

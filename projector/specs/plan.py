@@ -12,7 +12,7 @@ Recompute = Literal["none", "selective", "full"]
 ExpertDispatch = Literal["auto", "all_to_all", "deepep", "all_gather"]
 ContextKind = Literal["ring", "all_to_all", "all_gather"]
 RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
-Schedule = Literal["1f1b", "interleaved"]
+Schedule = Literal["1f1b", "interleaved", "zero_bubble", "dualpipe"]
 Degree = int
 
 MESH_AXES = ("replica", "data", "seq", "model")
@@ -40,6 +40,10 @@ class ParallelismPlan(Record):
     pp, vp     pipeline stages; virtual stages a device
     first_stage_layers, last_stage_layers   layers of the first and of the last of pp devices, over their virtual
                stages, the others sharing the rest evenly; 0: as an even split has it
+    schedule   order of a pipeline's passes: 1f1b, interleaved 1F1B (vp > 1), zero_bubble is ZB-H1 (arXiv:2401.10241:
+               weight gradients apart from the backward pass, in what would be idle), dualpipe DeepSeek-V3's
+               (arXiv:2412.19437: micro-batches enter at both ends, each device holds two stages, so each weight is
+               held twice, and forward and backward passes run together)
     cp         context parallelism
     cp_kind    how its ranks share attention: ring (keys travel around it), all_to_all (tokens are traded for heads:
                Ulysses), all_gather (all keys at once: Llama 3)

@@ -48,10 +48,14 @@ def change(plan, **fields):
         (change(LEGAL, fsdp=2, zero_stage=1), "fsdp_is_stage_3", "zero_stage with fsdp > 1 1 != 3"),
         (change(LEGAL, zero_stage=3), "stage_3_is_fsdp", "fsdp with zero_stage 3 1 < 2"),
         (change(LEGAL, schedule="interleaved"), "interleaved_needs_vp", "vp of an interleaved schedule 1 < 2"),
-        (change(LEGAL, dp=1, pp=2, vp=2, grad_accum=64), "vp_needs_interleaved", "vp of a 1f1b schedule 2 > 1"),
+        (change(LEGAL, dp=1, pp=2, vp=2, grad_accum=64), "vp_needs_interleaved",
+         "vp of a schedule that is not interleaved 2 > 1"),
         (change(LEGAL, vp=2, schedule="interleaved"), "vp_needs_pp", "pp with vp > 1 1 < 2"),
         (change(LEGAL, dp=2, pp=4, tp=1, sp=False, vp=2, schedule="interleaved", micro_batch=16, grad_accum=2),
          "interleaved_rounds", "pp of an interleaved schedule (micro-batches) 4 does not divide 2"),
+        (change(LEGAL, schedule="zero_bubble"), "schedule_needs_pp", "pp of a zero-bubble or two-way schedule 1 < 2"),
+        (change(LEGAL, tp=1, sp=False, dp=2, pp=4, schedule="dualpipe", micro_batch=8, grad_accum=4),
+         "two_way_micro_batches", "micro-batches of a two-way schedule 4 < 8"),
         (change(LEGAL, first_stage_layers=8), "uneven_needs_pp",
          "pp with first_stage_layers or last_stage_layers 1 < 2"),
         (change(LEGAL, tp=1, sp=False, dp=2, pp=4, first_stage_layers=6, last_stage_layers=7), "middle_stages",
@@ -242,3 +246,13 @@ def test_stages_of_their_own_length_leave_the_others_an_even_split(first, last):
     # 32 layers over 4 stages: 30 = 3 x 10, 27 = 3 x 9, 18 = 2 x 9, 10 = 2 x 5
     plan = change(LEGAL, tp=1, sp=False, dp=2, pp=4, first_stage_layers=first, last_stage_layers=last)
     assert refusals(plan) == ()
+
+
+def test_a_two_way_pipeline_takes_an_even_number_of_devices_and_of_micro_batches():
+    odd = change(LEGAL, tp=2, sp=True, dp=1, pp=3, schedule="dualpipe", grad_accum=64)
+    assert [found.rule for found in refusals(odd, chips=6)] == ["two_way_pairs"]
+    uneven = change(LEGAL, tp=2, sp=True, dp=1, pp=4, schedule="dualpipe", grad_accum=9)
+    found = refusals(uneven, WorkloadSpec(seq_len=8192, global_batch=9))
+    assert [(one.rule, one.text) for one in found] == [
+        ("two_way_halves", "2 (micro-batches of a two-way schedule) 2 does not divide 9")
+    ]

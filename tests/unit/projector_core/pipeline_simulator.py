@@ -24,6 +24,16 @@ def one_f_one_b(stages: int, micro_batches: int, chunks: int, rank: int) -> list
     return fill + steady + [task(number, "B") for number in range(count - ahead, count)]
 
 
+def zb_h1(stages: int, micro_batches: int, rank: int) -> list[Task]:
+    """1F1B whose device r makes the weight gradients of a micro-batch r backward passes later, the rest at the end."""
+    order: list[Task] = []
+    for run, chunk, micro in one_f_one_b(stages, micro_batches, 1, rank):
+        order.append((run, chunk, micro))
+        if run == "B" and micro >= rank:
+            order.append(("W", chunk, micro - rank))
+    return order + [("W", 0, micro) for micro in range(max(micro_batches - rank, 0), micro_batches)]
+
+
 def needs(task: Task, rank: int, stages: int, chunks: int) -> tuple[str, int, int, int] | None:
     """The pass of another device (or of this one) whose result a task waits for."""
     run, chunk, micro = task

@@ -5,7 +5,7 @@ import pytest
 from projector_examples import dense_model, moe_model
 
 from projector.cost.layer_split import Split, chunk_lengths
-from projector.cost.pipeline import PipelineTime, StageSeconds, pipeline_time
+from projector.cost.pipeline import PipelineTime, StageSeconds, longest_path_s, over_busiest
 from projector.cost.pipeline_stages import Pipeline, Run, pipeline
 from projector.cost.stages import in_flight, stages
 from projector.specs.architecture import ModelArchitecture
@@ -28,7 +28,8 @@ def time_of(lengths: dict[float, int], micro_batches: int, chunks: int = 1) -> P
     """lengths: seconds of a micro-batch -> how many stages of that length follow each other."""
     runs = [Run(np.array([kind]), column(float(count))) for kind, count in enumerate(lengths.values())]
     kinds = [of_length(seconds, chunks) for seconds in lengths]
-    return pipeline_time(kinds, runs, *map(column, (float(sum(lengths.values())), float(chunks), float(micro_batches))))
+    sizes = [column(float(size)) for size in (sum(lengths.values()), chunks, micro_batches)]
+    return over_busiest([kind.total_s for kind in kinds], longest_path_s(kinds, runs, *sizes), sizes[-1])
 
 
 def test_1f1b_bubble_is_p_minus_1_slots() -> None:
@@ -58,7 +59,7 @@ def test_one_stage_has_no_bubble() -> None:
     assert time_of({2.0: 1}, 8).bubble_s[0] == 0.0
 
 
-def line_of(model: ModelArchitecture, **plan: int) -> Pipeline:
+def line_of(model: ModelArchitecture, **plan: object) -> Pipeline:
     batch = PlanBatch.from_plans([ParallelismPlan(**plan)])
     pp, vp = batch.pp.astype(float), batch.vp.astype(float)
     return pipeline(batch, model, ("layer", "dense_layer", "moe_layer", "embedding", "head"), vp, pp)
@@ -162,3 +163,19 @@ def test_ends_of_the_model_may_count_as_layers(layers: int, pp: float, vp: float
     found = stages(dense_model(layers=layers), column(pp), column(vp), column(16.0), 0 * one)
     assert tuple(stage.layers()[0] for stage in (found.first, found.middle, found.last)) == held
     assert found.whole.layers()[0] == layers
+
+
+def test_zero_bubble_puts_weight_gradients_off_by_as_many_as_a_device_is_down_the_line() -> None:
+    line = line_of(dense_model(), pp=4, schedule="zero_bubble", grad_accum=8)
+    held = {(kind.in_flight[0], kind.put_off[0]) for kind in line.devices}
+    # first, middle from and to, last; at most p in all
+    assert held == {(4, 0), (3, 1), (2, 2), (1, 3)}
+
+
+def test_two_way_devices_hold_two_stages_and_one_micro_batch_more() -> None:
+    line = line_of(dense_model(), pp=4, schedule="dualpipe", grad_accum=8)
+    outer, inner = line.devices
+    assert (outer.layers()[0], outer.places["embedding"][0], outer.places["head"][0]) == (4, 1, 1)
+    assert (inner.layers()[0], inner.places["embedding"][0]) == (4, 0)
+    # 5 micro-batches, each of one of the two stages
+    assert outer.in_flight[0] == 2.5

@@ -112,6 +112,67 @@ def test_interleaving_halves_the_bubble() -> None:
     assert interleaved == pytest.approx(plain / 2, rel=0.1)
 
 
+def test_zero_bubble_fills_the_bubble_with_weight_gradients() -> None:
+    plain, split = (
+        projected(
+            ParallelismPlan(pp=4, grad_accum=8, schedule=schedule),
+            model=dense_model(vocab_size=1),
+            hardware=ARITHMETIC_ONLY,
+        ).breakdown
+        for schedule in ("1f1b", "zero_bubble")
+    )
+    assert split.compute_s == pytest.approx(plain.compute_s)
+    # (F + B - W) of (F + B + W) is left, and W is a third of all products
+    products_s = next(one.time_s for one in plain.by_kind if one.kind == "gemm")
+    left_frac = 1 - 2 * products_s / 3 / plain.compute_s
+    assert split.bubble_s == pytest.approx(left_frac * plain.bubble_s, rel=0.05)
+
+
+def test_dualpipe_halves_what_is_left_and_holds_weights_twice() -> None:
+    plain, two_way = (
+        projected(
+            ParallelismPlan(pp=4, grad_accum=8, schedule=schedule),
+            model=dense_model(vocab_size=1),
+            hardware=ARITHMETIC_ONLY,
+        )
+        for schedule in ("1f1b", "dualpipe")
+    )
+    # (p / 2 - 1) (F&B + B - 3 W) against (p - 1) (F + B), where F is a third of products and 2 of 7 of attention
+    products_s = next(one.time_s for one in plain.breakdown.by_kind if one.kind == "gemm")
+    busy_s = plain.breakdown.compute_s
+    ahead_s = products_s / 3 + (busy_s - products_s) * 2 / 7
+    left_frac = (2 * busy_s - ahead_s - products_s) / (3 * busy_s)
+    assert two_way.breakdown.bubble_s == pytest.approx(left_frac * plain.breakdown.bubble_s, rel=0.1)
+    assert two_way.memory is not None
+    assert plain.memory is not None
+    assert two_way.memory.weights_bytes == pytest.approx(2 * plain.memory.weights_bytes, rel=0.01)
+    assert two_way.memory.gradients_bytes == pytest.approx(2 * plain.memory.gradients_bytes, rel=0.01)
+
+
+def test_the_two_copies_of_dualpipe_share_the_optimizer_and_exchange_gradients() -> None:
+    plain, two_way = (
+        projected(ParallelismPlan(pp=4, grad_accum=8, schedule=schedule, zero_stage=1))
+        for schedule in ("1f1b", "dualpipe")
+    )
+    assert two_way.memory is not None
+    assert plain.memory is not None
+    assert two_way.memory.optimizer_bytes == pytest.approx(plain.memory.optimizer_bytes, rel=0.1)
+    axes = {one.axis: one.total_s for one in two_way.breakdown.by_axis}
+    assert axes["dp"] > 0
+    assert "dp" not in {one.axis for one in plain.breakdown.by_axis}
+
+
+def test_dualpipe_hides_the_exchange_with_experts() -> None:
+    def exposed_frac(schedule: str) -> float:
+        plan = ParallelismPlan(dp=8, pp=4, ep=8, grad_accum=32, schedule=schedule)  # type: ignore[arg-type]
+        found = projected(plan, model=moe_model(first_dense_layers=0)).breakdown
+        (exchange,) = (one for one in found.by_axis if one.axis == "ep")
+        return exchange.exposed_s / exchange.total_s
+
+    assert exposed_frac("1f1b") == pytest.approx(1.0)
+    assert exposed_frac("dualpipe") < 0.95
+
+
 def test_tensor_parallelism_really_divides_the_mlp() -> None:
     whole, split = (projected(ParallelismPlan(tp=tp)).breakdown.compute_s for tp in (1, 4))
     assert split == pytest.approx(whole / 4)
