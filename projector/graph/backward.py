@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from projector.graph.groups import Degrees
-from projector.graph.operator import Collective, CollectiveKind, Operator, Pass
+from projector.graph.operator import Collective, CollectiveKind, Operator, Pass, changed
 from projector.graph.scope import Scope
 
 # Bytes (and for attention FLOP) of a backward execution over the forward one.
@@ -31,19 +31,19 @@ def backward(operators: Iterable[Operator], scope: Scope, degrees: Degrees) -> I
             yield _weight_gradient(operator, scope, degrees)
         elif operator.kind == "attention":
             factor = ATTENTION_BACKWARD[scope.software.attention]
-            yield replace(
+            yield changed(
                 in_pass(operator, "backward"),
                 flop=factor * operator.flop,
                 moved_bytes=factor * operator.moved_bytes,
                 kernels=2 * operator.kernels,
             )
         else:
-            yield replace(in_pass(operator, "backward"), moved_bytes=POINTWISE_BACKWARD * operator.moved_bytes)
+            yield changed(in_pass(operator, "backward"), moved_bytes=POINTWISE_BACKWARD * operator.moved_bytes)
 
 
 def in_pass(operator: Operator, run: Pass) -> Operator:
     """The operator in another pass; weights and kept activations stay with the forward one."""
-    return replace(
+    return changed(
         operator,
         run=run,
         parameters=None,
@@ -55,7 +55,7 @@ def in_pass(operator: Operator, run: Pass) -> Operator:
 
 
 def _named(operator: Operator, name: str) -> Operator:
-    return replace(operator, name=f"{operator.name}_{name}")
+    return changed(operator, name=f"{operator.name}_{name}")
 
 
 def _weight_gradient(operator: Operator, scope: Scope, degrees: Degrees) -> Operator:
@@ -64,12 +64,12 @@ def _weight_gradient(operator: Operator, scope: Scope, degrees: Degrees) -> Oper
     Sums stand in the dtype the software keeps gradients in, and every micro-batch adds to them, which one wide product
     hides behind its arithmetic and many narrow experts do not. Sharded weights are summed where they are reduced.
     """
-    twin = replace(_named(in_pass(operator, "backward"), "weight_gradient"), weight_gradient=True)
+    twin = changed(_named(in_pass(operator, "backward"), "weight_gradient"), weight_gradient=True)
     if operator.parameters is None:
         return twin
     shards = degrees.expert_shard if operator.expert else degrees.shard
     bytes_each = np.where(shards > 1, SHARDED_GRADIENT_BYTES, 2.0 * scope.software.gradient_bytes)
-    return replace(twin, moved_bytes=operator.moved_bytes + operator.parameters * (bytes_each - scope.weight_bytes))
+    return changed(twin, moved_bytes=operator.moved_bytes + operator.parameters * (bytes_each - scope.weight_bytes))
 
 
 def _backward_collective(operator: Operator, collective: Collective) -> Iterator[Operator]:
@@ -79,7 +79,7 @@ def _backward_collective(operator: Operator, collective: Collective) -> Iterator
     (Korthikanti et al. 2022, section 4.2.2): a gather costs scatter + gather.
     """
     kind = TURNED.get(collective.kind, collective.kind)
-    twin = replace(in_pass(operator, "backward"), collective=replace(collective, kind=kind))
+    twin = changed(in_pass(operator, "backward"), collective=replace(collective, kind=kind))
     yield twin
     if collective.kind == "all_gather" and collective.group == "tp" and operator.regathered:
-        yield replace(twin, name=f"{operator.name}_again", collective=collective)
+        yield changed(twin, name=f"{operator.name}_again", collective=collective)

@@ -3,7 +3,7 @@
 Step time, memory, the list of collectives and the projected breakdown are all read off one list of operators.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from projector.breakdown import Axis, OperatorKind
@@ -164,3 +164,15 @@ class Operator:
     def block(self) -> Place:
         """The part of a layer it belongs to, whatever the sort: "dense_layer" and "moe_layer" are the MLP's."""
         return self.place if self.part is None else self.part
+
+
+OPERATOR_FIELDS = frozenset(field.name for field in fields(Operator))
+
+
+def changed(operator: Operator, **values: object) -> Operator:
+    """The operator with these fields changed: `dataclasses.replace` in a fifth of its time, which a projection of one
+    plan would spend half of itself on."""
+    assert values.keys() <= OPERATOR_FIELDS, f"an operator has no {sorted(values.keys() - OPERATOR_FIELDS)}"
+    made = object.__new__(Operator)
+    vars(made).update(vars(operator), **values)
+    return made

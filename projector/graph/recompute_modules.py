@@ -5,12 +5,11 @@ drop what they put out, core_attn, mlp, moe and shared_experts all that lies ins
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
 from projector.graph.columns import Column, Switch
-from projector.graph.operator import Operator, sort_number
+from projector.graph.operator import Operator, changed, sort_number
 from projector.graph.scope import Scope
 from projector.specs.plan import RecomputeModule
 from projector.specs.plan_batch import Column as AnyColumn
@@ -47,10 +46,10 @@ def with_modules(
             freed = freed + np.where(plans, freed_bytes(operator, module, scope), 0.0)
         rerun = np.where(by_module, again, operator.rerun)
         if operator.saved_bytes is None or operator.kept_bytes is None:
-            yield replace(operator, rerun=rerun)
+            yield changed(operator, rerun=rerun)
             continue
         left = np.maximum(operator.saved_bytes - freed, 0.0) + _block_input(operator, scope, chosen)
-        yield replace(operator, rerun=rerun, kept_bytes=np.where(by_module, left, operator.kept_bytes))
+        yield changed(operator, rerun=rerun, kept_bytes=np.where(by_module, left, operator.kept_bytes))
 
 
 def freed_bytes(operator: Operator, module: RecomputeModule, scope: Scope) -> Column:

@@ -1,13 +1,12 @@
 """What runs again in the backward pass: which forward operators a recompute mode repeats, and what share of each."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from projector.graph.backward import in_pass
 from projector.graph.columns import Column, Switch, lookup
-from projector.graph.operator import Operator, in_layers
+from projector.graph.operator import Operator, changed, in_layers
 from projector.graph.scope import Scope
 from projector.specs.plan_batch import Column as AnyColumn
 
@@ -33,7 +32,7 @@ def recompute(operators: Iterable[Operator], scope: Scope, mode: Column, by_modu
         share = _selective_share(operator, scope, by_module)
         again = np.where(selective, share, full * 1.0)
         if again.any():
-            yield replace(in_pass(operator, "recompute"), count=operator.count * again)
+            yield changed(in_pass(operator, "recompute"), count=operator.count * again)
 
 
 def keeps_every_other_product(scope: Scope) -> bool:
