@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from projector_child import questions_of, refusal, tell, tell_cost
+from projector_child import questions_of, refusal, tell, tell_memory
 
 # chip -> (file, whether memory size and bandwidth are put in)
 SYSTEMS = {
@@ -158,9 +158,8 @@ def main(source: str, asked: str, task: str = "answers") -> None:
     import calculon  # type: ignore[import-not-found]  # noqa: F401
 
     questions = questions_of(asked)
-    tell_cost("start")
     (search if task == "search" else answers)(questions, Path(source))
-    tell_cost("end")
+    tell_memory()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ Imports only the standard library, as a peer's environment holds no more of ours
 
 import json
 import resource
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ def tell(**values: Any) -> None:
     print(json.dumps(values))
 
 
-def tell_cost(stage: str) -> None:
-    """CPU seconds so far and the peak memory, as the lines "start" and "end" of a process."""
-    tell(stage=stage, cpu_s=time.process_time(), peak_bytes=_peak_bytes())
+def tell_memory() -> None:
+    """The peak memory, as the last line of a process."""
+    tell(peak_bytes=_peak_bytes())
 
 
 def refusal(error: Exception) -> str:

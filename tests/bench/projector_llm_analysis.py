@@ -12,7 +12,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from projector_child import questions_of, refusal, tell, tell_cost
+from projector_child import questions_of, refusal, tell, tell_memory
 
 # chip -> (its name, whether memory size and bandwidth are put in)
 GPUS = {
@@ -86,7 +86,6 @@ def main(source: str, asked: str, flop: str, memory: str) -> None:
     )
 
     questions = questions_of(asked)
-    tell_cost("start")
     for question in questions:
         answer: dict[str, Any] = {}
         before = time.process_time()
@@ -119,7 +118,7 @@ def main(source: str, asked: str, flop: str, memory: str) -> None:
             answer = {"refused": refusal(error)}
         answer["cpu_s"] = time.process_time() - before
         tell(row=question["row"], tokens=question["tokens"], **answer)
-    tell_cost("end")
+    tell_memory()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import numpy as np
 from agents.evaluation.refusal import Refused
 from agents.evaluation.scored import score_all, step_tokens
 from projector.project import project, project_many
-from tests.bench.projector_child import tell, tell_cost
+from tests.bench.projector_child import tell, tell_memory
 from tests.bench.projector_questions import cases, speed_setting
 
 ALONE = 100
@@ -21,7 +21,6 @@ ALONE = 100
 
 def answers(folder: str) -> None:
     """A line for each row."""
-    tell_cost("start")
     asked = cases(Path(folder))
     for case, one in zip(asked, score_all(asked), strict=True):
         if isinstance(one, Refused):
@@ -41,7 +40,6 @@ def search() -> None:
     """The whole speed setting as columns, after a small batch that is not counted: first use of modules."""
     plans, *setting = speed_setting()
     project_many(plans.take(np.arange(10)), *setting)
-    tell_cost("start")
     before = time.process_time()
     projected = project_many(plans, *setting)
     cpu_s = time.process_time() - before
@@ -53,7 +51,6 @@ def alone() -> None:
     plans, *setting = speed_setting()
     some = [plans[place] for place in range(0, len(plans), len(plans) // ALONE)]
     project(some[0], *setting)
-    tell_cost("start")
     before = time.process_time()
     for plan in some:
         project(plan, *setting)
@@ -62,4 +59,4 @@ def alone() -> None:
 
 if __name__ == "__main__":
     {"answers": answers, "search": search, "alone": alone}[sys.argv[1]](*sys.argv[2:])
-    tell_cost("end")
+    tell_memory()

@@ -75,17 +75,10 @@ OURS = "Shardwise"
 
 @dataclass(frozen=True)
 class Run:
-    """The lines one process wrote between start and end, CPU seconds before and with its work, peak memory."""
+    """The lines one process wrote between start and end, and its peak memory."""
 
     lines: tuple[Mapping[str, Any], ...]
-    start_cpu_s: float
-    cpu_s: float
     peak_bytes: int
-
-    @property
-    def work_cpu_s(self) -> float:
-        """CPU seconds without interpreter, imports and reading."""
-        return self.cpu_s - self.start_cpu_s
 
 
 def missing(folder: Path) -> list[str]:
@@ -134,5 +127,5 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> Run | Absent:
     )
     if done.returncode:
         return f"failed: {(done.stderr.strip().splitlines() or ['nothing was said'])[-1]}"
-    start, *lines, end = (json.loads(line) for line in done.stdout.splitlines())
-    return Run(tuple(lines), start["cpu_s"], end["cpu_s"], end["peak_bytes"])
+    *lines, end = (json.loads(line) for line in done.stdout.splitlines())
+    return Run(tuple(lines), end["peak_bytes"])

@@ -52,13 +52,14 @@ class ChipCloud(Cloud):
 
 
 class Sweep(Record):
-    """One sweep, each point in seconds a token of the whole machine."""
+    """One sweep, in seconds a step; picked: the place among the points of the one projected fastest that fits."""
 
     title: str
     source: str
     global_batch: int
     top1_regret: float
     spearman: float | None
+    picked: int
     points: tuple[Point, ...]
 
 

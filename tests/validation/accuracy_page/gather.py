@@ -7,11 +7,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from agents.evaluation.accuracy import accuracy
 from agents.evaluation.anchoring import anchor_report
 from agents.evaluation.material import Material, TextFile, read_material
 from agents.evaluation.reports import AccuracyReport, ErrorFigures, Folds, Reason, ScoredRow, TopkReport
 from agents.evaluation.rows import MeasuredRow
+from agents.evaluation.sweeps import order_of_picks
 from agents.evaluation.topk import topk
 from projector.catalog import chip
 from projector.specs.record import Record
@@ -147,6 +150,8 @@ def _sweep_plots(materials: Mapping[str, Material], reports: Mapping[str, Accura
             if len(ones) >= FEWEST_DRAWN:
                 row = of_row[ones[0].id]
                 points = tuple((one.measured_s or 0.0, one.projected_s) for one in ones)
+                measured, projected = np.array(points).T
+                fits = np.array([one.fit != "too_large" for one in ones])
                 found.append(
                     Sweep(
                         title=f"{row.model}, {row.chips} chips",
@@ -154,6 +159,7 @@ def _sweep_plots(materials: Mapping[str, Material], reports: Mapping[str, Accura
                         global_batch=row.global_batch or 0,
                         top1_regret=group.top1_regret,
                         spearman=group.spearman,
+                        picked=int(order_of_picks(measured, projected, fits)[0]),
                         points=points,
                     )
                 )

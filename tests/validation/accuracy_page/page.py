@@ -77,7 +77,7 @@ def _kinds_of_rows(figures: Figures) -> Iterator[str]:
 
 
 def _folds(figures: Figures) -> Iterator[str]:
-    yield from wrap(f"{figures.folds_statement} Of the first file:", LINE)
+    yield from wrap(f"{figures.folds_statement} Of the first file:", LINE, break_on_hyphens=False)
     yield ""
     rows = [(one.name.replace("_", " "), *errors(one.errors)) for one in figures.folds]
     yield from table(("figures", *ERROR_HEADS), rows)

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import cycle
 
 import numpy as np
 
@@ -22,7 +23,7 @@ Box = tuple[float, float, float, float]
 
 def families(chips: Sequence[ChipCloud]) -> list[tuple[Cloud, int]]:
     """Chips of one family as one cloud, in the order the families come first, with its series: dots for a dense one."""
-    found, free = [], iter(place for place in range(len(SERIES)) if place != DOTS)
+    found, free = [], cycle(place for place in range(len(SERIES)) if place != DOTS)
     for name in dict.fromkeys(one.family for one in chips):
         points = tuple(point for one in chips if one.family == name for point in one.points)
         found.append((Cloud(name=name, points=points), DOTS if len(points) > DENSE else next(free)))
@@ -51,7 +52,8 @@ def step_time(chips: Sequence[ChipCloud]) -> str:
     drawing.text(20, (left[1] + left[3]) / 2, "projected [s]", "s", "middle", turn=True)
     x, y = Scale(low, high, right[0], right[2], True), Scale(*RATIOS, right[3], right[1], True)
     grid(drawing, right, [(x(at), _short(at)) for at in ticks], [(y(at), _short(at)) for at in RATIO_TICKS])
-    drawing.area(((right[0], y(band[0])), (right[2], y(band[0])), (right[2], y(band[1])), (right[0], y(band[1]))))
+    below, above = (y.inside(ratio) for ratio in band)
+    drawing.area(((right[0], below), (right[2], below), (right[2], above), (right[0], above)))
     drawing.line(right[0], y(1), right[2], y(1), "d")
     for cloud, series in ordered:
         drawing.marks(((x(a), y.inside(b / a)) for a, b in cloud.points), series)
@@ -115,7 +117,7 @@ def sweeps(found: Sequence[Sweep]) -> str:
     drawing.text(
         20, 28, "Sweeps: time over the best of the sweep, projected (upward) against measured (rightward)", "h"
     )
-    words = "ringed: projected fastest; regret: how much slower that one was measured than the best; dashed: equal"
+    words = "ringed: projected fastest that fits; regret: how much slower it was measured than the best; dashed: equal"
     drawing.text(20, 46, words, "m")
     for place, one in enumerate(found):
         left, above = 48 + (place % columns) * across, top + (place // columns) * down
@@ -132,8 +134,7 @@ def sweeps(found: Sequence[Sweep]) -> str:
         grid(drawing, box, [(x(at), _short(at)) for at in ticks], [(y(at), _short(at)) for at in ticks])
         drawing.line(x(1), y(1), x(most), y(most), "d")
         drawing.marks(((x(a), y(b)) for a, b in points), 0)
-        pick = min(points, key=lambda point: (point[1], -point[0]))
-        drawing.ring(x(pick[0]), y(pick[1]), 1)
+        drawing.ring(x(points[one.picked][0]), y(points[one.picked][1]), 1)
     return drawing.document()
 
 
