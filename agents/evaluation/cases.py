@@ -36,6 +36,7 @@ OPEN_MICRO_BATCHES = (1, 2, 4, 8, 16)
 # what Megatron's recipes repeat when they name it, short forms included
 MODULES = frozenset({"norm", "act", "layernorm", "mlp", "moe", "moe_act", "mla_up_proj", "core_attn", "shared_experts"})
 OPEN_RECOMPUTE: tuple[Recompute, ...] = ("none", "selective", "full")
+OPEN_SHARES = (0.25, 0.5, 0.75)
 MOST_VIRTUAL_STAGES = 8
 # an open global batch is tried up to what published pre-training runs use
 MOST_OPEN_STEP_TOKENS = 2**24
@@ -160,9 +161,18 @@ class _Reading:
             raise Refused(f"global batch {batch} is not a multiple of the {dp} data ranks")
         for micro, accumulation in self._micro_batches(batch // dp):
             for recompute in _recompute(self.row.plan.recompute, self.framework):
-                plan = self._plan(dp, micro, accumulation, recompute)
-                for chunks in self._virtual_stages(plan):
-                    yield _with_schedule(plan, chunks, self.row.plan.schedule)
+                whole = self._plan(dp, micro, accumulation, recompute)
+                for layers in self._recomputed_layers(whole):
+                    plan = whole.model_copy(update={"recompute_layers": layers})
+                    for chunks in self._virtual_stages(plan):
+                        yield _with_schedule(plan, chunks, self.row.plan.schedule)
+
+    def _recomputed_layers(self, plan: ParallelismPlan) -> tuple[int, ...]:
+        """Where recompute is open, so is of how many layers of a stage: all, a quarter, half or three quarters."""
+        if plan.recompute != "full" or self.row.plan.recompute is not None or not self.framework.recomputes_blocks:
+            return (0,)
+        layers = -(-self.architecture.layers // plan.pp)
+        return (0, *sorted({max(1, round(layers * share)) for share in OPEN_SHARES} - {layers}))
 
     def _micro_batches(self, share: int) -> Iterator[tuple[int, int]]:
         """(micro_batch, grad_accum) of a data rank's sequences. A row may state sequences a device instead."""

@@ -65,6 +65,7 @@ class Framework:
     cp_kind           how context ranks share attention unless told otherwise
     recompute         what its configurations do unless told otherwise; None: left open
     recomputes_layers whether "selective" repeats whole layers, every so-many-th of them: between none and full, so open
+    recomputes_blocks whether full recompute may hold for some layers of a stage only (Megatron's method "block")
     memory_counter    what its published memory counts: "allocated" bytes, bytes the allocator has "reserved", or all
                       that is in use on the "device" (nvidia-smi)
     accumulates       whether rows mean accumulation; False: a data rank pushes all its sequences through at once
@@ -86,6 +87,7 @@ class Framework:
     cp_kind: ContextKind = "ring"
     recompute: str | None = None
     recomputes_layers: bool = False
+    recomputes_blocks: bool = False
     memory_counter: MemoryCounter = "allocated"
     software: Software = CURRENT
 
@@ -151,7 +153,7 @@ MEGATRON_BEFORE_FLASH = Framework(
     software=MEGATRON_2023,
 )
 # its FSDP is an option that its recipes rarely switch on
-MEGATRON = Framework("Megatron-Core", ("megatron", "megascale"), sharding="optimizer")
+MEGATRON = Framework("Megatron-Core", ("megatron", "megascale"), sharding="optimizer", recomputes_blocks=True)
 FRAMEWORKS: tuple[Framework, ...] = (
     OLD_MEGATRON,
     MEGATRON_BEFORE_FLASH,
@@ -227,6 +229,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
         "Megatron-Bridge and NeMo",
         ("megatron-bridge", "nemo"),
         sharding="optimizer",
+        recomputes_blocks=True,
         overlaps_tp=True,
         software=MEGATRON_RECIPES,
     ),

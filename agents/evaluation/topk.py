@@ -23,7 +23,11 @@ from agents.evaluation.rows import MeasuredRow, Unreadable
 from agents.evaluation.workloads import TRIVIAL, Workload, adopted_layouts
 from projector.catalog import chip
 from projector.errors import ShardwiseError
+from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
+from projector.specs.fine_tuning import Adapter
+from projector.specs.plan import Dtype
+from projector.specs.sequence_lengths import SequenceLengths
 from projector.specs.workload import WorkloadSpec
 
 FrameworkInput = Literal["named", "unknown"]
@@ -111,7 +115,7 @@ def problem_of(workload: Workload, rows: Mapping[str, MeasuredRow]) -> Problem:
         raise Refused("sequence length, global batch or number of chips not stated")
     architecture = architecture_of(row.arch, row.model, row.source)
     dtype, _ = dtype_of(workload.precision)
-    adapters, _ = adapters_of(row, dtype, gated=architecture.gated_mlp)
+    adapter, lengths = _content(row, dtype, architecture)
     try:
         hardware = chip(workload.chip)
         return Problem(
@@ -119,8 +123,8 @@ def problem_of(workload: Workload, rows: Mapping[str, MeasuredRow]) -> Problem:
                 seq_len=workload.seq_len,
                 global_batch=workload.global_batch,
                 precision=dtype,
-                # stored as narrow as products run, which is what recipes do where 16 bit would not fit
-                adapter=adapters[-1],
+                adapter=adapter,
+                lengths=lengths,
             ),
             architecture,
             ClusterSpec(chip=hardware.id, chips=workload.chips),
@@ -128,6 +132,16 @@ def problem_of(workload: Workload, rows: Mapping[str, MeasuredRow]) -> Problem:
         )
     except (ValidationError, ShardwiseError) as error:
         raise Refused(str(error).splitlines()[0]) from error
+
+
+def _content(row: MeasuredRow, dtype: Dtype, model: ModelArchitecture) -> tuple[Adapter | None, SequenceLengths | None]:
+    """What a step trains, and on which documents. Of reinforcement learning the update alone is ranked: the rows of the
+    trainer's layout. Frozen weights are stored as narrow as products run, as recipes do where 16 bit would not fit."""
+    if row.phase == "rl":
+        mean = None if row.rollout is None else row.rollout.mean_tokens
+        return None, None if mean is None else SequenceLengths(rows="packed", mean_tokens=mean)
+    adapters, _ = adapters_of(row, dtype, gated=model.gated_mlp)
+    return adapters[-1], None
 
 
 def _report(

@@ -199,3 +199,11 @@ def test_other_methods_and_phases_are_refused_by_name():
     ):
         with pytest.raises(Refused, match=word):
             case(**changes)
+
+
+def test_where_recompute_is_open_megatron_may_repeat_some_layers_of_a_stage():
+    open_ = {"adopted": {"pp": 2, "recompute": None}}
+    assert {plan.recompute_layers for plan in plans(**open_) if plan.recompute == "full"} == {0, 2, 4, 6}
+    assert {plan.recompute_layers for plan in plans(**open_) if plan.recompute != "full"} == {0}
+    assert {plan.recompute_layers for plan in plans(framework="torchtune", adopted={"recompute": None})} == {0}
+    assert {plan.recompute_layers for plan in plans(adopted={"recompute": "full"})} == {0}
