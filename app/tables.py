@@ -10,8 +10,9 @@ from app import wording
 from app.schemas import DiagnoseAnswer, ProjectAnswer, TraceHeadline
 from app.tables_job import show_copies, show_idle, show_links, show_ranks, show_serving, show_work
 from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table
-from app.wording import change, ms, ns_as_ms, percent, plain, words
-from projector.breakdown import Projection, TimeBreakdown
+from app.wording import change, ms, ns_as_ms, number, percent, plain, words
+from projector.breakdown import AxisLink, Projection, TimeBreakdown
+from projector.units import bytes_to_gb
 from traces.summary_types import TimeShares
 
 MAX_FIGURES = 4  # as many as fit the width; the document has them all
@@ -111,6 +112,9 @@ def show_projection(answer: ProjectAnswer) -> None:
     out.print(table(("figure", "value"), rows, (LEFT, RIGHT)))
     section(out, "Where a step goes")
     out.print(_breakdown_table(projection.breakdown))
+    if projection.links:
+        section(out, "Which links each axis crosses")
+        out.print(_links_table(projection.links))
     bullets(out, "Assumptions", projection.assumptions)
 
 
@@ -172,6 +176,21 @@ def _breakdown_table(breakdown: TimeBreakdown) -> Table:
         *(row(f"{part.axis} communication, all of it", part.total_s) for part in breakdown.by_axis),
     ]
     return table(("part", "time [ms]", "of the step"), rows, (LEFT, RIGHT, RIGHT))
+
+
+def _links_table(links: Sequence[AxisLink]) -> Table:
+    rows = [
+        (
+            link.axis,
+            str(link.group_size),
+            link.tier,
+            str(link.ranks_per_domain),
+            number(bytes_to_gb(link.one_way_bytes_per_s)),
+        )
+        for link in links
+    ]
+    headers = ("axis", "ranks", "links", "ranks a domain", "one way [GB/s]")
+    return table(headers, rows, (LEFT, RIGHT, LEFT, RIGHT, RIGHT))
 
 
 def _proposal_table(proposals: Sequence[Proposal]) -> Table:

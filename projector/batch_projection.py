@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from projector.breakdown import Axis, AxisTime, Interval, KindTime, OperatorKind, Projection, TimeBreakdown
+from projector.breakdown import Axis, AxisLink, AxisTime, Interval, KindTime, OperatorKind, Projection, TimeBreakdown
 from projector.cost.energy import ChipPower
+from projector.cost.links import Links
 from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes
 from projector.errors import InvalidDescription
@@ -145,6 +146,7 @@ class ProjectionBatch:
     metrics: Metrics
     interval: IntervalRule
     power: ChipPower | None = None
+    links: Links | None = None
     assumptions: tuple[Assumption, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -165,10 +167,17 @@ class ProjectionBatch:
             step_time_interval_s=self.interval.around(time_s),
             breakdown=self.breakdown.record(index),
             memory=memory,
+            links=self._links(index),
             **self.metrics.record(index),
             rejections=_too_large(memory.total_bytes, memory.capacity_bytes),
             assumptions=tuple(a.text for a in self.assumptions if a.plans is None or a.plans[index]),
         )
+
+    def _links(self, index: int) -> tuple[AxisLink, ...]:
+        if self.links is None:
+            return ()
+        busy = frozenset(axis for axis, times in self.breakdown.by_axis.items() if times.total_s[index] > 0)
+        return self.links.of(index, busy)
 
     @property
     def memory_bytes(self) -> Column:

@@ -12,6 +12,7 @@ OperatorKind = Literal[
     "gemm", "attention", "norm", "elementwise", "moe", "quantise", "embedding", "sampling", "optimizer", "other"
 ]
 Axis = Literal["tp", "dp", "fsdp", "pp", "cp", "ep", "unknown"]
+LinkTier = Literal["nvlink", "xgmi", "pcie", "ici", "neuronlink", "nic", "dcn"]
 Source = Literal["measured", "modelled", "relative", "anchored"]
 Fit = Literal["fits", "too_large", "unknown"]
 MemoryDirection = Literal["less", "same", "more", "unknown"]
@@ -33,6 +34,18 @@ class AxisTime(Record):
     axis: Axis
     total_s: float = Field(ge=0)
     exposed_s: float = Field(ge=0)
+
+
+class AxisLink(Record):
+    """One tier of links that an axis' traffic crosses. A group larger than a fast domain crosses two, an entry each."""
+
+    axis: Axis
+    tier: LinkTier = Field(
+        description="ici, nvlink, xgmi, neuronlink, pcie: inside a domain; nic, dcn: between domains"
+    )
+    group_size: int = Field(ge=2, description="ranks of one group of the axis")
+    ranks_per_domain: int = Field(ge=1, description="of them, ranks inside one domain of fast links")
+    one_way_bytes_per_s: float = Field(gt=0, description="rate a device gets there, after efficiency and sharing")
 
 
 class TimeBreakdown(Record):
@@ -126,6 +139,7 @@ class Projection(Record):
     breakdown: TimeBreakdown
     memory: MemoryBreakdown | None
     memory_direction: MemoryDirection = "unknown"
+    links: tuple[AxisLink, ...] = Field((), description="which axis crosses which links, of axes that communicate")
     tokens_per_s_per_chip: float | None = Field(None, ge=0, description="trained tokens (training only)")
     mfu_frac: float | None = Field(None, ge=0)
     ttft_s: float | None = Field(None, ge=0)

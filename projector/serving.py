@@ -14,6 +14,7 @@ from projector.batch_projection import (
 )
 from projector.cost.closed_loop import Loop, closed_loop, response
 from projector.cost.engine import Engine, Slot
+from projector.cost.links import Links
 from projector.cost.overlap import AxisTimes
 from projector.cost.serving_memory import ServingNeeds, serving_needs
 from projector.graph.columns import Column
@@ -120,6 +121,7 @@ def project_serving(
             max_concurrency=needs.requests * batch.dp,
         ),
         interval=INTERVALS[model.is_moe],
+        links=Links(engine.routes, hardware),
         assumptions=assumptions,
     )
 

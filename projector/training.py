@@ -14,6 +14,7 @@ from projector.breakdown import Axis
 from projector.cost.device import Device
 from projector.cost.energy import ChipPower
 from projector.cost.ledger import Ledger
+from projector.cost.links import Links
 from projector.cost.overlap import (
     AxisTimes,
     Switches,
@@ -84,7 +85,8 @@ def project_training(
     graph = graph.forward_alone() if forward_only else graph
     device = Device.of(hardware)
     rates = Rates.of(device, math_dtype, software)
-    ledger = Ledger.of(graph.operators, rates, routes(groups(graph.degrees), cluster, hardware), graph.recompute_layers)
+    ways = routes(groups(graph.degrees), cluster, hardware)
+    ledger = Ledger.of(graph.operators, rates, ways, graph.recompute_layers)
     micro_batches = batch.grad_accum.astype(np.float64)
     line = pipeline(batch, model, places_of(graph.forward), graph.virtual_stages, graph.degrees.pp)
     switches = _switches(batch, model, software, hardware, adapter)
@@ -108,6 +110,7 @@ def project_training(
         ),
         interval=INTERVALS[model.is_moe],
         power=ChipPower.of(hardware),
+        links=Links(ways, hardware),
         assumptions=assumptions,
     )
 
