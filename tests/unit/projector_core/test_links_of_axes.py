@@ -38,7 +38,7 @@ def test_a_group_larger_than_a_domain_crosses_both_tiers() -> None:
 
 def test_experts_trade_with_all_at_once_and_lose_nothing_to_a_ring() -> None:
     found = links(ParallelismPlan(dp=64, ep=64, fsdp=64, zero_stage=3))
-    assert found["ep", "nic"].one_way_bytes_per_s > found["fsdp", "nic"].link_bytes_per_s_one_way
+    assert found["ep", "nic"].one_way_bytes_per_s > found["fsdp", "nic"].one_way_bytes_per_s
 
 
 def test_an_axis_that_does_not_communicate_has_no_links() -> None:
