@@ -11,6 +11,7 @@ from agents.planning.anchor_evidence import anchor_evidence
 from agents.planning.idle_causes import idle_causes
 from agents.planning.job import Job
 from agents.planning.measured_links import projected_ratio
+from agents.request import PlanRequest
 from projector import catalog
 from projector.anchor.measured_step import IdleShares, LinkRatio, LinkTier, MeasuredStep
 from projector.anchor.ratios import anchor_of
@@ -27,11 +28,11 @@ LEAST_KNOWN_IDLE = 0.5
 LEAST_LINK_RATIO = 0.5
 
 
-def anchored_job(job: Job, summary: TraceSummary | None) -> Job:
+def anchored_job(job: Job, request: PlanRequest, summary: TraceSummary | None) -> Job:
     """The job with what corrects its projections, its evidence, and aloud what could not be used."""
     if summary is None or job.mode != "absolute" or job.measured is None or job.phase != "training":
         return job
-    reason = _unusable(job, summary)
+    reason = _unusable(job, request, summary)
     if reason is not None:
         return _unanchored(job, reason)
     assert job.current is not None
@@ -56,18 +57,26 @@ def _unanchored(job: Job, reason: str) -> Job:
     return job.model_copy(update={"warnings": (*job.warnings, line)})
 
 
-def _unusable(job: Job, summary: TraceSummary) -> str | None:
+def _unusable(job: Job, request: PlanRequest, summary: TraceSummary) -> str | None:
     """Why the measured window is no step of the current plan that a projection could be held against."""
     if job.current is None:
         return "the layout it was recorded with is not known; state current_plan"
     if job.current_source == "assumed":
         return "the layout it was recorded with is assumed; state current_plan"
-    open_sizes = [one.field for one in job.assumptions if one.field in SIZES]
+    settled = _batch_of_the_plan(request)
+    open_sizes = [one.field for one in job.assumptions if one.field in SIZES and one.field not in settled]
     if open_sizes:
         return f"{' and '.join(open_sizes)} of the recorded steps are assumed; state them"
     if not any(complete_steps(rank) for rank in summary.ranks):
         return "it marks no training step; profile with step marks"
     return None
+
+
+def _batch_of_the_plan(request: PlanRequest) -> tuple[str, ...]:
+    """A stated plan that says how many sequences a step takes says the global batch."""
+    plan = request.current_plan
+    stated = plan is not None and {"micro_batch", "grad_accum"} <= plan.model_fields_set
+    return ("workload.global_batch",) if stated else ()
 
 
 def _step(job: Job, summary: TraceSummary) -> MeasuredStep:

@@ -69,7 +69,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     )
     if job.not_plannable is not None:
         return job
-    return anchored_job(fitted_to_run(_with_legal_current(_with_relative_note(job))), summary)
+    return anchored_job(fitted_to_run(_with_legal_current(_with_relative_note(job))), request, summary)
 
 
 def _with_legal_current(job: Job) -> Job:

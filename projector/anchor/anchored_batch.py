@@ -20,7 +20,7 @@ from projector.anchor.terms import Terms, corrected
 from projector.anchor.transport import WHOLE_STEP, Transport
 from projector.anchor.wording import carried_lines
 from projector.batch_projection import Metrics, ProjectionBatch
-from projector.breakdown import Interval, Projection, TimeBreakdown
+from projector.breakdown import Interval, Projection
 from projector.scaling.term import Column, Move
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
@@ -137,21 +137,16 @@ class AnchoredBatch:
         low, high = (float(end[index]) * step_s for end in self.factors)
         modelled = self.columns[index]
         interval = Interval(low=low, high=high, basis=self._basis(index))
-        lines = carried_lines(self.anchor, self.transport.of_one(index), float(self.in_full_s[index]))
+        axes = frozenset(one.axis for one in modelled.breakdown.by_axis)
+        lines = carried_lines(self.anchor, self.transport.of_one(index), axes, float(self.in_full_s[index]))
         return modelled.model_copy(
             update={
                 "source": "anchored",
                 "step_time_interval_s": interval,
-                "breakdown": self._breakdown(index, modelled.breakdown),
+                "breakdown": modelled.breakdown.model_copy(update={"source": "anchored"}),
                 "assumptions": (*lines, *modelled.assumptions),
             }
         )
-
-    def _breakdown(self, index: int, found: TimeBreakdown) -> TimeBreakdown:
-        """Of the current plan, where its parts are known, the measured breakdown."""
-        measured = self.anchor.measured.breakdown
-        known = measured is not None and self.transport.move.unchanged[index]
-        return (measured if measured is not None and known else found).model_copy(update={"source": "anchored"})
 
     def _basis(self, index: int) -> str:
         steps = self.anchor.measured.steps

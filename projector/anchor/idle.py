@@ -65,7 +65,8 @@ def _bubble(
     shown = measured.bubble_s is not None and bubble_s > RESOLUTION_S
     modelled_busy_s = float(modelled.compute_s[0] + modelled.exposed_communication_s[0])
     by_work_s = min(bubble_s * busy_s / max(modelled_busy_s, RESOLUTION_S), measured.idle_s)
-    measured_bubble_s = measured.bubble_s if shown and measured.bubble_s is not None else by_work_s
+    seen_s = min(measured.bubble_s or 0.0, measured.idle_s)
+    measured_bubble_s = seen_s if shown else by_work_s
     carried = not shown or within(measured_bubble_s / bubble_s, BUBBLE_RANGE)
     if not carried:
         ratio = measured_bubble_s / bubble_s

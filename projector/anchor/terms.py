@@ -129,18 +129,24 @@ def _flow(axes: Axes, ratio: FlowRatio, held: Column, zero: Column) -> Axes:
         return axes | {first: _sum(axes.get(first, AxisTimes(zero, zero)), seen)}
     more_s = max(ratio.measured_exposed_s - ratio.modelled_exposed_s, 0.0) / ratio.modelled_total_s
     less = min(ratio.measured_exposed_s / ratio.modelled_exposed_s, 1.0) if ratio.modelled_exposed_s > 0 else 1.0
-    exposed_frac = ratio.modelled_exposed_s / ratio.modelled_total_s
+    shown = _shown(axes, ratio, zero)
     found: Axes = {}
     for axis, one in axes.items():
-        shown = _exposed_frac(one) / np.maximum(exposed_frac, RESOLUTION_S) if exposed_frac > 0 else 1.0
-        exposed_s = one.exposed_s * (1.0 - held * (1.0 - less)) + held * more_s * one.total_s * np.minimum(shown, 1.0)
+        exposed_s = one.exposed_s * (1.0 - held * (1.0 - less)) + held * more_s * one.total_s * shown
         total_s = one.total_s * _power(ratio.measured_total_s / ratio.modelled_total_s, held)
         found[axis] = AxisTimes(np.maximum(total_s, exposed_s), exposed_s)
     return found
 
 
-def _exposed_frac(one: AxisTimes) -> Column:
-    return np.asarray(one.exposed_s / np.maximum(one.total_s, RESOLUTION_S))
+def _shown(axes: Axes, ratio: FlowRatio, zero: Column) -> Column:
+    """How much of what a flow takes longer shows: all of it, less where more of it can be hidden than measured."""
+    if ratio.modelled_exposed_s <= 0:
+        return zero + 1.0
+    total_s = sum((one.total_s for one in axes.values()), start=zero)
+    exposed_s = sum((one.exposed_s for one in axes.values()), start=zero)
+    frac = exposed_s / np.maximum(total_s, RESOLUTION_S)
+    shown: Column = np.minimum(frac * ratio.modelled_total_s / ratio.modelled_exposed_s, 1.0)
+    return shown
 
 
 def _sum(one: AxisTimes, other: AxisTimes) -> AxisTimes:

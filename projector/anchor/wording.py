@@ -1,7 +1,8 @@
 """What a corrected projection says of its corrections: a line a ratio, with the id of its evidence."""
 
 from projector.anchor.anchor import Anchor, ComputeRatio, FlowRatio
-from projector.anchor.transport import Transport
+from projector.anchor.transport import FLOW_AXES, Transport
+from projector.breakdown import Axis
 
 PART_WORDS = {
     "gemm": "matrix products",
@@ -19,19 +20,23 @@ FLOW_WORDS = {
 }
 
 
-def carried_lines(anchor: Anchor, transport: Transport, in_full_s: float) -> tuple[str, ...]:
+def carried_lines(anchor: Anchor, transport: Transport, axes: frozenset[Axis], in_full_s: float) -> tuple[str, ...]:
     """The ratios a projection is corrected by, how much of each its plan keeps, and the step if it kept all.
 
-    transport: to that plan alone.
+    transport: to that plan alone. axes: those it communicates along.
     """
     if transport.move.unchanged[0]:
-        return ("this plan was measured: its step and the parts of it are those of the trace",)
+        return ("this plan was measured: its step is that of the trace, in the terms of the model",)
     in_full = f"with every ratio in full the step would take {in_full_s:.4g} s"
     if anchor.parts is None:
         held = float(transport.whole()[0])
         return (f"the step: measured {anchor.ratio:.2f} x modelled, {_held(held)} (ev-anchor-step)", in_full)
     lines = [compute_line(one, float(transport.compute(one.part)[0])) for one in anchor.parts.compute]
-    lines += [flow_line(one, float(transport.flow(one.flow)[0])) for one in anchor.parts.flows]
+    lines += [
+        flow_line(one, float(transport.flow(one.flow)[0]))
+        for one in anchor.parts.flows
+        if axes & set(FLOW_AXES[one.flow])
+    ]
     if anchor.parts.idle.launch_s > 0:
         how = "at the measured pace of launching" if anchor.parts.idle.host_paced else "by what it waited for"
         lines.append(f"idle time outside the bubble is carried {how} (ev-anchor-idle)")
