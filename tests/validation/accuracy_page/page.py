@@ -10,6 +10,7 @@ from agents.evaluation.reports import Reason
 from . import peer_tables
 from .charts import charts
 from .figures import Figures
+from .in_short import in_short
 from .tables import NONE, errors, escaped, percent, rate, table
 
 FOLDER = "accuracy"
@@ -33,6 +34,7 @@ BY = ("source", "framework", "chip", "target", "model")
 def page(figures: Figures) -> str:
     """The whole page."""
     blocks = {
+        "in_short": _in_short(figures),
         "files": _files(figures),
         "kinds_of_rows": _kinds_of_rows(figures),
         "folds": _folds(figures),
@@ -54,6 +56,11 @@ def page(figures: Figures) -> str:
 def _image(name: str) -> Iterator[str]:
     yield f"![{CHARTS[name]}]({FOLDER}/{name})"
     yield ""
+
+
+def _in_short(figures: Figures) -> Iterator[str]:
+    for line in in_short(figures):
+        yield from wrap(f"- {line}", LINE, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _files(figures: Figures) -> Iterator[str]:
