@@ -28,13 +28,18 @@ def model_flop_per_token(
             vectors += one.layers * one.recurrence.vector_parameters
             recurrence_flop += one.layers * one.recurrence.model_flop_per_token
     multiplied = model.active_parameters - model.norm_parameters - vectors - tables
+    # each prediction layer multiplies with the vocabulary once more
+    multiplied += model.trained_mtp_layers * model.embedding_parameters
     weights_flop = (4.0 + 2.0 * trained_frac) * multiplied
     return weights_flop + attention_flop_per_token(model, seq_len, lengths) + 3.0 * recurrence_flop
 
 
 def attention_flop_per_token(model: ModelArchitecture, seq_len: int, lengths: SequenceLengths | None = None) -> float:
     """The part of it that is attention: scores and their product with the values, over all pairs (formula above)."""
-    return sum(_attention_flop(one, seq_len, lengths) for one in model.by_sort())
+    layers = sum(_attention_flop(one, seq_len, lengths) for one in model.by_sort())
+    if not model.trained_mtp_layers:
+        return layers
+    return layers + model.trained_mtp_layers * _attention_flop(model.prediction_layer(), seq_len, lengths)
 
 
 def _attention_flop(model: ModelArchitecture, seq_len: int, lengths: SequenceLengths | None) -> float:

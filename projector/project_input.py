@@ -118,7 +118,7 @@ def assumptions(
         found.append(Assumption(f"text alone: the encoders of {model.name}{size} are left out"))
     if model.is_moe:
         found.append(_routing(software))
-    if model.mtp_layers:
+    if model.mtp_layers and not model.trained_mtp_layers and not (batch.phase[0] == "training" and software.trains_mtp):
         found.append(Assumption(f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"))
     if workload.adapter is not None:
         found.append(Assumption(_adapter_sentence(workload.adapter, model)))

@@ -41,7 +41,7 @@ from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.sequence_lengths import SequenceLengths
 from projector.specs.software import CURRENT, XLA, Software
-from projector.specs.software_of_model import software_of_model
+from projector.specs.software_of_model import model_of_software, software_of_model
 
 # Chips whose programs a compiler writes whole, whichever framework describes them.
 COMPILED: tuple[ChipKind, ...] = ("tpu", "trainium")
@@ -81,6 +81,7 @@ def project_training(
     """
     software = XLA if software == CURRENT and hardware.kind in COMPILED else software
     software = software_of_model(software, model)
+    model = model if adapter else model_of_software(model, software)
     graph = training_graph(batch, model, seq_len, math_dtype, software, adapter, lengths)
     graph = graph.forward_alone() if forward_only else graph
     device = Device.of(hardware)

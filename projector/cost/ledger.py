@@ -15,7 +15,7 @@ from projector.cost.stages import Stage
 from projector.graph.columns import Column
 from projector.graph.operator import CollectiveKind, GroupName, Operator, Pass, Place
 
-ENDS: frozenset[Place] = frozenset({"embedding", "head"})
+ENDS: frozenset[Place] = frozenset({"embedding", "head", "mtp_head"})
 ComputeKey = tuple[Pass, OperatorKind]
 WireKey = tuple[Pass, Axis, CollectiveKind]
 K = TypeVar("K", ComputeKey, WireKey, Pass)

@@ -153,7 +153,7 @@ def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Colum
         share = stage.share_of(graph.recompute_layers)
         kept = np.where(share < 1, share * kept + (1 - share) * everything, kept)
     ends = _kept([o for o in graph.forward if o.place == "embedding"], stage, "saved_bytes", scope.zero)
-    logits = _kept([o for o in graph.forward if o.place == "head"], stage, "saved_bytes", scope.zero)
+    logits = _kept([o for o in graph.forward if o.place in ("head", "mtp_head")], stage, "saved_bytes", scope.zero)
     again = np.where(mode == 2, _one_layer(graph, stage), _one_module(graph))
     held = _in_flight(graph, stage) * (kept + ends)
     if not isinstance(stage.put_off, float):

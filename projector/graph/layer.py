@@ -9,6 +9,7 @@ from projector.graph.layer_embedding import layer_embedding
 from projector.graph.mlp import dense_mlp, mlp_norm
 from projector.graph.moe import moe_block
 from projector.graph.operator import Operator, sort_place
+from projector.graph.prediction import prediction
 from projector.graph.recurrent import recurrent_block, recurrent_mixer
 from projector.graph.scope import Scope
 
@@ -23,6 +24,8 @@ def forward(scope: Scope, *, training: bool) -> Iterator[Operator]:
     else:
         yield from _layer(scope)
     yield from head(scope, training=training)
+    if scope.prediction is not None:
+        yield from prediction(scope, _layer_of_sort(scope.prediction), training=training)
 
 
 def _layer(scope: Scope) -> Iterator[Operator]:

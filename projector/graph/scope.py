@@ -49,6 +49,7 @@ class Scope:
     linear_bytes    bytes of a GEMM operand (1 with fp8), weight_bytes of a weight as it is read
     quantised       whether activations are cast before each GEMM
     sorts           the same for each sort of layers of a model that lists them
+    prediction      the same for a prediction layer, where some are trained
     one_copy        whether one copy of a token goes to a domain, which forwards it to its experts there
     gathers_tokens  whether every rank of an expert group gets all tokens of the group; None: none does
     """
@@ -70,13 +71,17 @@ class Scope:
     one_copy: Switch
     gathers_tokens: Switch | None = None
     sorts: tuple["Scope", ...] = ()
+    prediction: "Scope | None" = None
 
     def with_sorts(self, attention: Callable[[ModelArchitecture], tuple[AttentionWork, ...]]) -> "Scope":
-        """The scope with one for each sort of layers, where the model lists them."""
-        if not self.model.sorts:
-            return self
-        each = (replace(self, model=one, attention=attention(one)) for one in self.model.by_sort())
-        return replace(self, sorts=tuple(each))
+        """The scope with one for each sort of layers, where the model lists them, and for its prediction layers."""
+
+        def of(model: ModelArchitecture) -> Scope:
+            return replace(self, model=model, attention=attention(model))
+
+        sorts = tuple(of(one) for one in self.model.by_sort()) if self.model.sorts else ()
+        prediction = of(self.model.prediction_layer()) if self.model.trained_mtp_layers else None
+        return replace(self, sorts=sorts, prediction=prediction) if sorts or prediction else self
 
     @property
     def one(self) -> Column:

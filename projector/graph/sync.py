@@ -114,6 +114,8 @@ def _passages(scope: Scope, place: Place) -> Column:
     """How often a stage passes a place, roughly: layers over stages, the ends once."""
     if not in_layers(place):
         return scope.one
+    if place == "mtp_layer":
+        return scope.one
     number = sort_number(place)
     return (scope.model.layers if number is None else scope.model.sorts[number].layers) / scope.pp
 

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from projector.specs.layer_sort import LayerSort
+from projector.specs.layer_sort import LayerSort, MlpKind
 from projector.specs.plan import Dtype
 from projector.specs.record import MOST_TOKENS, MOST_WIDTH, Record
 from projector.specs.recurrence import Recurrence
@@ -76,8 +76,9 @@ class ModelArchitecture(Record):
     qk_rope_head_dim: int = Field(0, ge=0, le=MOST_WIDTH)
     v_head_dim: int = Field(0, ge=0, le=MOST_WIDTH, description="features of a value head; 0: head_dim")
     mtp_layers: int = Field(
-        0, ge=0, le=MOST_WIDTH, description="multi-token-prediction layers of the checkpoint; not modelled"
+        0, ge=0, le=MOST_WIDTH, description="multi-token-prediction layers of the checkpoint; see trained_mtp_layers"
     )
+    trained_mtp_layers: int = Field(0, ge=0, le=64, description="prediction layers that are trained beside the model")
     max_positions: int | None = Field(None, ge=1, le=MOST_TOKENS)
     checkpoint_dtype: Dtype | None = Field(
         None, description="dtype most weights of the published checkpoint are stored in; None: 16 bit or not stated"
@@ -110,6 +111,8 @@ class ModelArchitecture(Record):
             raise ValueError("learned positions without max_positions")
         self._check_latent_attention()
         self._check_sorts()
+        if self.trained_mtp_layers and (self.parallel_block or not self.attention_layers):
+            raise ValueError("prediction layers of models with parallel blocks or without attention are not modelled")
         return self
 
     def _check_sorts(self) -> None:
@@ -172,6 +175,27 @@ class ModelArchitecture(Record):
     def sort(self) -> LayerSort | None:
         """The one sort of a model whose layers are all alike and described as a sort."""
         return self.sorts[0] if len(self.sorts) == 1 else None
+
+    def prediction_layer(self) -> "ModelArchitecture":
+        """A prediction layer as a model of that layer alone: attention to all, and the MLP most layers have."""
+        mlp: MlpKind = "experts" if self.is_moe else "dense"
+        if not self.sorts:
+            sort = LayerSort(layers=1, mlp=mlp)
+        else:
+            attending = sorted(
+                (sort for sort in self.sorts if sort.attention), key=lambda sort: sort.window is not None
+            )
+            sort = attending[0].model_copy(update={"layers": 1, "recurrent": False})
+            if sort.mlp == "none":
+                sort = sort.model_copy(update={"mlp": mlp})
+        return self._only(sort).model_copy(
+            update={"first_dense_layers": 0, "moe_every_layers": 1, "trained_mtp_layers": 0}
+        )
+
+    @property
+    def mtp_matrix_parameters(self) -> int:
+        """Weights of one prediction layer without norms: the layer, and the projection of two hidden states to one."""
+        return self.prediction_layer()._one_layer_parameters() + 2 * self.hidden_size * self.hidden_size
 
     def by_sort(self) -> tuple["ModelArchitecture", ...]:
         """Each sort of layers as a model that has those layers alone; the model itself where it lists no sorts."""
@@ -269,6 +293,16 @@ class ModelArchitecture(Record):
     @property
     def norm_parameters(self) -> int:
         """Weights of the norms over the hidden state (norms inside attention heads are left out)."""
+        mtp = self.trained_mtp_layers * self._mtp_norms * self.hidden_size if self.trained_mtp_layers else 0
+        return self._layer_norm_parameters + mtp
+
+    @property
+    def _mtp_norms(self) -> int:
+        """Norms of a prediction layer: of the layer, of its two inputs, of its output."""
+        return self.prediction_layer().sorts[0].blocks * (2 if self.post_norms else 1) + 3
+
+    @property
+    def _layer_norm_parameters(self) -> int:
         around = 2 if self.post_norms else 1
         if self.sorts:
             extra = self.layers if self.layer_embedding_size else 0
@@ -299,13 +333,16 @@ class ModelArchitecture(Record):
 
     @property
     def parameters(self) -> int:
-        """All weights: matrices, tables and norm vectors; biases are left out (below 0.1 %), mtp_layers too."""
+        """All weights: matrices, tables and norm vectors, of prediction layers those that are trained; biases are left
+        out (below 0.1 %)."""
         vocabulary = self.embedding_parameters * (1 if self.tied_embeddings else 2)
         tables = vocabulary + self.position_parameters + self.layer_embedding_parameters
-        return self.matrix_parameters + self.norm_parameters + tables
+        prediction = self.trained_mtp_layers * self.mtp_matrix_parameters if self.trained_mtp_layers else 0
+        return self.matrix_parameters + self.norm_parameters + tables + prediction
 
     @property
     def active_parameters(self) -> int:
         """Weights one token passes through, both vocabulary matrices included where they differ."""
-        idle_experts = self.moe_layers * (self.experts - self.experts_per_token) * self.expert_parameters
+        moe_layers = self.moe_layers + (self.trained_mtp_layers if self.is_moe else 0)
+        idle_experts = moe_layers * (self.experts - self.experts_per_token) * self.expert_parameters
         return self.parameters - idle_experts

@@ -38,6 +38,7 @@ class Software(Record):
     gradient_wire_bytes: bytes a gradient of replicated weights travels with (4: Megatron's default; 2: reduced in 16
     bit); narrow_weight_gather True: weights are gathered in the dtype they are multiplied in, not in 16 bit;
     async_tp_gradients True hides the backward collectives of tensor parallelism behind weight gradients (Megatron-LM);
+    trains_mtp True: the prediction layers a checkpoint has are trained beside the model (Megatron-Bridge's recipes);
     pipeline_pause_s: what a stage of a pipeline waits in each micro-batch beside its work: an engine that interprets
     the schedule and blocks on every transfer;
     host_factor: launches where a current stack needs one: eager modules, element-wise kernels that are not fused, loss
@@ -87,6 +88,7 @@ class Software(Record):
     gradient_wire_bytes: Literal[2, 4] = Field(4, description="bytes a gradient is reduced in between whole copies")
     narrow_weight_gather: bool = Field(False, description="whether weights travel in the dtype they are multiplied in")
     async_tp_gradients: bool = Field(True, description="whether weight gradients hide backward collectives of tp")
+    trains_mtp: bool = Field(False, description="whether a checkpoint's multi-token-prediction layers are trained")
     pipeline_pause_s: float = Field(0.0, ge=0, description="pause of a pipeline stage in each micro-batch, seconds")
     host_factor: float = Field(1.0, ge=1, description="launch time beside that of a current stack")
     loss_bytes: float = Field(4.0, ge=0, description="bytes a logit the loss holds beside the head's product")

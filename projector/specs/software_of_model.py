@@ -1,4 +1,4 @@
-"""What of a software stack applies to a model: kernels and overlaps that are written for one kind of layer."""
+"""What of a software stack applies to a model, and what of a model a stack trains."""
 
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.software import MEGATRON_RECIPES, Software
@@ -19,3 +19,10 @@ def software_of_model(software: Software, model: ModelArchitecture) -> Software:
     if model.recurrence is not None and software.expert_overlap:
         changed["expert_overlap"] = False
     return software.model_copy(update=changed) if changed else software
+
+
+def model_of_software(model: ModelArchitecture, software: Software) -> ModelArchitecture:
+    """The model with the prediction layers of its checkpoint, where the stack trains them and nobody said how many."""
+    if not software.trains_mtp or model.trained_mtp_layers or not model.mtp_layers:
+        return model
+    return model.model_copy(update={"trained_mtp_layers": model.mtp_layers})
