@@ -16,7 +16,8 @@ def model_flop_per_token(
     trained: share of the weights that have a gradient, 1 or with adapters 0 (theirs, below a hundredth, are left out).
     N: weights a token is multiplied with: active parameters without look-up tables, norms and other vectors. Attention
     is counted whole, not halved for the causal mask: the convention of PaLM (arXiv:2204.02311, appendix B; 12 heads
-    head_dim where keys and values are alike) and of most published MFU figures. Recurrent mixers count what a token
+    head_dim where keys and values are alike) and of most published MFU figures; in sparse attention the keys chosen
+    count as a window, the indexer's scores as attention of its own heads to all. Recurrent mixers count what a token
     changes and reads of their state (`Recurrence.model_flop_per_token`), not the chunks of an algorithm. Softmax, norms
     and other element-wise work are not counted.
     """
@@ -43,6 +44,7 @@ def attention_flop_per_token(model: ModelArchitecture, seq_len: int, lengths: Se
 
 
 def _attention_flop(model: ModelArchitecture, seq_len: int, lengths: SequenceLengths | None) -> float:
-    full, window = context_tokens(seq_len, lengths, None), context_tokens(seq_len, lengths, model.sliding_window)
-    context = (model.attention_layers - model.sliding_layers) * full + model.sliding_layers * window
-    return 6.0 * model.heads * (model.head_dim + model.value_dim) * context
+    full, window = context_tokens(seq_len, lengths, None), context_tokens(seq_len, lengths, model.window)
+    context = (model.attention_layers - model.windowed_layers) * full + model.windowed_layers * window
+    indexer = 6.0 * model.index_heads * model.index_head_dim * model.attention_layers * full
+    return indexer + 6.0 * model.heads * (model.head_dim + model.value_dim) * context

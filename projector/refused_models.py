@@ -8,23 +8,12 @@ __all__ = ["RefusedModel", "refused_model", "refused_models"]
 
 CONFIGS = "github:ai-dynamo/aiconfigurator@095f58a51c4c:aic-core/src/aiconfigurator_core/model_configs"
 
-# model_type of hub configurations that aiconfigurator holds a copy of: the reason is that of the type.
+# Hub configurations that aiconfigurator holds a copy of: their model_type, and why they are refused.
 ON_THE_HUB = {
-    "MiniMaxAI/MiniMax-M3": "minimax_m3",
-    "XiaomiMiMo/MiMo-V2-Flash": "mimo_v2_flash",
-    "deepseek-ai/DeepSeek-V3.2": "deepseek_v32",
-    "deepseek-ai/DeepSeek-V4-Flash": "deepseek_v4",
-    "deepseek-ai/DeepSeek-V4-Pro": "deepseek_v4",
-    "moonshotai/Kimi-K3": "kimi_linear",
-    "nvidia/Llama-3_3-Nemotron-Super-49B-v1": "nemotron-nas",
-    "stepfun-ai/Step-3.7-Flash": "step3p7",
-    "zai-org/GLM-5": "glm_moe_dsa",
-    "zai-org/GLM-5.1": "glm_moe_dsa",
-    "zai-org/GLM-5.2": "glm_moe_dsa",
-}
-# Names that are not the last part of the hub id.
-NAMES = {
-    "nvidia/Llama-3_3-Nemotron-Super-49B-v1": "nemotron-super-49b-v1",
+    "deepseek-ai/DeepSeek-V4-Flash": ("deepseek_v4", REFUSED["deepseek_v4"]),
+    "deepseek-ai/DeepSeek-V4-Pro": ("deepseek_v4", REFUSED["deepseek_v4"]),
+    "moonshotai/Kimi-K3": ("kimi_linear", "residual attention across layers (attn_res_block_size) and full-rank gates"),
+    "stepfun-ai/Step-3.7-Flash": ("step3p7", REFUSED["step3p7"]),
 }
 
 
@@ -51,13 +40,13 @@ def refused_models() -> tuple[RefusedModel, ...]:
     """Every refused model, by name."""
     on_the_hub = (
         RefusedModel(
-            name=NAMES.get(hf_id, hf_id.split("/")[1].lower()),
+            name=hf_id.split("/")[1].lower(),
             hf_id=hf_id,
             model_type=model_type,
-            reason=REFUSED[model_type],
+            reason=reason,
             source=f"{CONFIGS}/{hf_id.replace('/', '--')}_config.json",
         )
-        for hf_id, model_type in ON_THE_HUB.items()
+        for hf_id, (model_type, reason) in ON_THE_HUB.items()
     )
     return tuple(sorted((*on_the_hub, MEGASCALE), key=lambda model: model.name))
 

@@ -97,7 +97,7 @@ def layers_with(model: ModelArchitecture, place: Place) -> Counts | None:
     moe = np.zeros(model.layers)
     if model.is_moe:
         moe[model.first_dense_layers + model.moe_every_layers - 1 :: model.moe_every_layers] = 1.0
-    full = _spread(model.layers, model.layers - model.sliding_layers)
+    full = _spread(model.layers, model.layers - model.windowed_layers)
     found: dict[Place, Counts] = {
         "layer": np.ones(model.layers),
         "dense_layer": 1.0 - moe,

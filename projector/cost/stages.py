@@ -124,7 +124,7 @@ def _sorts(model: ModelArchitecture, layers: Column) -> dict[Place, Column]:
     # experts in one of so many layers spread evenly; behind leading dense layers a stage may hold experts only
     spread = model.moe_layers / model.layers if model.moe_every_layers > 1 else 1.0
     moe = np.minimum(layers * spread, float(model.moe_layers))
-    sliding = layers * (model.sliding_layers / model.layers)
+    sliding = layers * (model.windowed_layers / model.layers)
     return {
         "dense_layer": layers - moe,
         "moe_layer": moe,

@@ -6,6 +6,7 @@ import numpy as np
 
 from projector.graph.columns import Column, switched
 from projector.graph.gemm import gemm, quantise, tensor_parallel_exit
+from projector.graph.indexer import index_scores, indexer_projections
 from projector.graph.operator import HeadShape, Operator, Place
 from projector.graph.pointwise import norm, residual
 from projector.graph.projections import latent_projections, qkv_projection
@@ -30,8 +31,10 @@ def attention_block(scope: Scope, beside: Iterable[Operator] = ()) -> Iterator[O
     model = scope.model
     yield norm(scope, "attention_norm", "layer")
     yield from latent_projections(scope) if model.is_mla else qkv_projection(scope)
+    yield from indexer_projections(scope)
     yield from _rotary(scope)
     for number, work in enumerate(scope.attention):
+        yield from index_scores(scope, work, number)
         yield from _core(scope, work, number)
     if model.attention_gate:
         yield _output_gate(scope)
@@ -90,7 +93,7 @@ def _rotary(scope: Scope) -> Iterator[Operator]:
 
 
 def _core(scope: Scope, work: AttentionWork, number: int) -> Iterator[Operator]:
-    sliding = scope.model.sliding_layers
+    sliding = scope.model.windowed_layers
     suffix = "" if number == 0 else f"_{number}"
     if sliding < scope.model.layers:
         yield _core_of(scope, work, f"attention{suffix}", "full_attention_layer", work.full_pairs, work.full_keys)
@@ -160,7 +163,7 @@ def _widths(scope: Scope, work: AttentionWork) -> tuple[Column, Column, Column]:
     Expanded latents are read at the width of activations, everything else as it is cached.
     """
     model = scope.model
-    if model.is_mla and work.absorbed:
+    if model.is_mla and (work.absorbed or model.index_topk):
         latent = float(model.kv_lora_rank + model.qk_rope_head_dim)
         return scope.heads * latent, scope.heads * model.kv_lora_rank, latent * work.kv_bytes
     element = scope.act_bytes if model.is_mla else work.kv_bytes

@@ -87,8 +87,8 @@ def _block_input(operator: Operator, scope: Scope, chosen: Mapping[RecomputeModu
 
 
 def _is_core(operator: Operator) -> bool:
-    """A core of attention; the scan of a recurrent mixer is none."""
-    return operator.kind == "attention" and not operator.name.startswith("recurrence")
+    """A core of attention; the scan of a recurrent mixer and the scores of an indexer are none."""
+    return operator.kind == "attention" and not operator.name.startswith(("recurrence", "index_scores"))
 
 
 def _in_block(operator: Operator, place: str) -> bool:

@@ -157,14 +157,16 @@ def kv_bytes_per_token(model: ModelArchitecture, tp: Column, kv_cache_dtype: Any
     """KV bytes one TP rank keeps for one token and layer, shape [n].
 
     grouped heads   max(kv_heads / tp, 1) (head_dim + value_dim) bytes: beyond kv_heads ranks keep copies
+    indexer         its one key beside, on every rank
     latent          (kv_lora_rank + qk_rope_head_dim) bytes on every rank: all heads share it
     """
     element = lookup(kv_cache_dtype, DTYPE_BYTES)
     if model.key_value_projections == 0:
         return 0.0 * element
+    index = element * model.index_head_dim if model.index_heads else 0.0
     if model.is_mla:
-        return element * (model.kv_lora_rank + model.qk_rope_head_dim)
-    return np.maximum(model.kv_heads / tp, 1.0) * (model.head_dim + model.value_dim) * element
+        return element * (model.kv_lora_rank + model.qk_rope_head_dim) + index
+    return index + np.maximum(model.kv_heads / tp, 1.0) * (model.head_dim + model.value_dim) * element
 
 
 def causal_pairs(tokens: Column | float, window: int | None, *, chunked: bool = False) -> Column:

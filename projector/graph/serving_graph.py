@@ -85,7 +85,7 @@ def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column
 
     With fixed chunks a token sees half of one in the mean, and all of its context in the first.
     """
-    limit = float(model.sliding_window or np.inf)
+    limit = float(model.window or np.inf)
     seen = np.where(work.context > limit, limit / 2, work.context) if model.chunked_window else work.context
     window = np.minimum(seen, limit)
     return AttentionWork(
@@ -102,14 +102,15 @@ def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column
 def _prefill_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column) -> AttentionWork:
     """The mean chunk of a prompt: a chunks-th of its pairs; keys read back are half the prompt and half a chunk."""
     keys = (work.prompt + work.chunk) / 2
-    window = keys if model.sliding_window is None else np.minimum(keys, model.sliding_window + work.chunk)
+    window = keys if model.window is None else np.minimum(keys, model.window + work.chunk)
     each = work.prompts / work.chunks
     return AttentionWork(
         queries=work.prompts * work.chunk,
         full_pairs=each * causal_pairs(work.prompt, None),
-        window_pairs=each * causal_pairs(work.prompt, model.sliding_window, chunked=model.chunked_window),
+        window_pairs=each * causal_pairs(work.prompt, model.window, chunked=model.chunked_window),
         full_keys=work.prompts * keys,
         window_keys=work.prompts * window,
         kv_bytes=kv_bytes,
-        expanded_again=work.prompts * (keys - work.chunk),
+        # sparse attention works on the latents themselves
+        expanded_again=0.0 if model.index_topk else work.prompts * (keys - work.chunk),
     )

@@ -143,7 +143,7 @@ def training_scope(
     keys = sequences * seq_len / np.where(context.trades, degrees.cp, 1.0)
 
     def attention(of: ModelArchitecture) -> tuple[AttentionWork, ...]:
-        window_pairs = row_pairs(seq_len, documents, of.sliding_window, chunked=of.chunked_window)
+        window_pairs = row_pairs(seq_len, documents, of.window, chunked=of.chunked_window)
         return (
             AttentionWork(
                 queries=tokens,

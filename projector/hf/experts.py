@@ -7,8 +7,9 @@ from projector.hf.fields import Config, first_count, missing, optional_count
 ONE_WIDTH_FOR_ALL = ("nemotron_h",)
 
 
-def experts(config: Config, width: int, layers: int) -> dict[str, int]:
-    """The ModelArchitecture fields of a mixture of experts; `width` is intermediate_size.
+def experts(config: Config, width: int, layers: int | None) -> dict[str, int]:
+    """The ModelArchitecture fields of a mixture of experts; `width` is intermediate_size. layers: None where
+    the family says by itself which of them have experts.
 
     A DeepSeek-style model without routed experts would be dense and is refused like any config without them.
     """
@@ -25,7 +26,7 @@ def experts(config: Config, width: int, layers: int) -> dict[str, int]:
         "moe_intermediate_size": width,
         **_groups(config, number),
         "shared_experts": _shared(config, width),
-        **_dense_layers(config, layers),
+        **({} if layers is None else _dense_layers(config, layers)),
     }
 
 

@@ -72,6 +72,11 @@ FAMILIES: dict[str, Family] = {
     "qwen3_5_moe_text": Family(moe=True, head_dim_derived=False),
     "qwen3_vl_text": Family(head_dim_derived=False),
     "qwen3_vl_moe_text": Family(moe=True, head_dim_derived=False),
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), DEEPSEEK),
+    **dict.fromkeys(("minimax_m3", "minimax_m3_vl_text"), Family(moe=True, head_dim_derived=False)),
+    "mimo_v2_flash": Family(moe=True, head_dim_derived=False),
+    "nemotron-nas": Family(),
+    "kimi_linear": Family(moe=True, latent=True, mtp=True, positions="none", kv_heads_default_to_heads=True),
     "gpt_oss": Family(moe=True, attention_bias=True, head_dim_derived=False),
     "minimax_m2": Family(
         moe=True,
@@ -135,15 +140,13 @@ FAMILIES: dict[str, Family] = {
 }
 
 HYBRID = "hybrid attention and state-space or linear-attention layers"
-SPARSE = "sparse attention whose keys an indexer selects"
 VARYING = "layers that differ in heads, head size or width"
 
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv"), "state-space layers"),
-    **dict.fromkeys(("jamba", "bamba", "zamba2", "kimi_linear", "olmo_hybrid", "falcon_h1"), HYBRID),
-    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa", "minimax_m3", "minimax_m3_vl", "minimax_m3_vl_text"), SPARSE),
+    **dict.fromkeys(("jamba", "bamba", "zamba2", "olmo_hybrid", "falcon_h1"), HYBRID),
     "deepseek_v4": "attention over compressed keys, of another kind from layer to layer",
-    **dict.fromkeys(("nemotron-nas", "deci", "mimo_v2_flash", "step3p5", "step3p7"), VARYING),
+    **dict.fromkeys(("deci", "step3p5", "step3p7"), VARYING),
     "gemma4_small": "key and value sharing and widths its source does not state",
     **dict.fromkeys(("gemma3n", "gemma3n_text"), "per-layer embeddings and shared keys and values"),
     **dict.fromkeys(("bert", "roberta", "t5", "bart", "whisper", "vit", "clip"), "an encoder"),

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from projector.hf import gemma4, nemotron_h, qwen_hybrid
+from projector.hf import gemma4, kimi_linear, nemotron_h, qwen_hybrid, sparse, uneven
 from projector.hf.fields import Config
 from projector.hf.layers import Layers
 
@@ -21,5 +21,10 @@ READERS: Mapping[str, LayerReader] = {
     **dict.fromkeys(
         ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), LayerReader(qwen_hybrid.read, qwen_hybrid.KEYS)
     ),
+    **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), LayerReader(sparse.read, sparse.KEYS)),
+    **dict.fromkeys(("minimax_m3", "minimax_m3_vl_text"), LayerReader(sparse.read_minimax, sparse.KEYS_OF_MINIMAX)),
+    "mimo_v2_flash": LayerReader(uneven.read_mimo, uneven.MIMO_KEYS),
+    "nemotron-nas": LayerReader(uneven.read_nas, uneven.NAS_KEYS),
+    "kimi_linear": LayerReader(kimi_linear.read, kimi_linear.KEYS),
     "gemma4_text": LayerReader(gemma4.read, gemma4.KEYS),
 }

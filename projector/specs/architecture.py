@@ -60,6 +60,9 @@ class ModelArchitecture(Record):
     )
     chunked_window: bool = Field(False, description="the window is a fixed chunk of the sequence, not a moving one")
     attention_gate: bool = Field(False, description="a gate as wide as the queries on what attention computes")
+    index_topk: int = Field(0, ge=0, le=MOST_TOKENS, description="keys sparse attention sees; 0: attention to all")
+    index_heads: int = Field(0, ge=0, le=MOST_WIDTH, description="heads of the indexer that chooses them")
+    index_head_dim: int = Field(0, ge=0, le=MOST_WIDTH, description="features of an indexer's head and of its one key")
     layer_embedding_size: int = Field(
         0, ge=0, le=MOST_WIDTH, description="features looked up for each token in each layer besides the embedding"
     )
@@ -109,6 +112,10 @@ class ModelArchitecture(Record):
             raise ValueError("more sliding or dense layers than layers")
         if self.positions == "learned" and self.max_positions is None:
             raise ValueError("learned positions without max_positions")
+        if (self.index_heads > 0) != (self.index_topk > 0) or (self.index_heads > 0) != (self.index_head_dim > 0):
+            raise ValueError("sparse attention needs index_topk, index_heads and index_head_dim")
+        if self.index_topk and self.sliding_layers and not self.sorts:
+            raise ValueError("windows and sparse attention in one model need sorts of layers")
         self._check_latent_attention()
         self._check_sorts()
         if self.trained_mtp_layers and (self.parallel_block or not self.attention_layers):
@@ -216,6 +223,8 @@ class ModelArchitecture(Record):
                 "experts": self.experts if experts else 0,
                 "shared_experts": self.shared_experts if experts else 0,
                 "recurrence": self.recurrence if sort.recurrent else None,
+                "index_topk": self.index_topk if sort.attention and sort.selection != "none" else 0,
+                "index_heads": self.index_heads if sort.attention and sort.selection == "own" else 0,
             }
         )
 
@@ -223,6 +232,25 @@ class ModelArchitecture(Record):
     def attention_layers(self) -> int:
         """Layers with attention over keys and values of earlier tokens."""
         return sum(sort.layers for sort in self.sorts if sort.attention) if self.sorts else self.layers
+
+    @property
+    def window(self) -> int | None:
+        """Keys a token attends to at most in layers that do not attend to all: of the window, or chosen ones."""
+        return self.sliding_window if self.index_topk == 0 else min(self.index_topk, self.sliding_window or MOST_TOKENS)
+
+    @property
+    def windowed_layers(self) -> int:
+        """Layers that do not attend to all."""
+        return self.attention_layers if self.index_topk else self.sliding_layers
+
+    @property
+    def index_parameters(self) -> int:
+        """Weights of one layer's indexer: queries, one key, and with latents a weight for each head."""
+        if not self.index_heads:
+            return 0
+        weights = self.index_heads if self.q_lora_rank else 0
+        queries = (self.q_lora_rank or self.hidden_size) * self.index_heads * self.index_head_dim
+        return queries + self.hidden_size * (self.index_head_dim + weights)
 
     @property
     def has_dense_mlp(self) -> bool:
@@ -322,11 +350,12 @@ class ModelArchitecture(Record):
             return sum(one.layers * one._one_layer_parameters() for one in self.by_sort())
         dense_layers = self.layers - self.moe_layers
         moe = self.moe_layers * self.moe_block_parameters
-        return self.layers * self.attention_parameters + dense_layers * self.dense_mlp_parameters + moe
+        mixers = self.layers * (self.attention_parameters + self.index_parameters)
+        return mixers + dense_layers * self.dense_mlp_parameters + moe
 
     def _one_layer_parameters(self) -> int:
         sort = self.sorts[0]
-        attention = self.attention_parameters if sort.attention else 0
+        attention = self.attention_parameters + self.index_parameters if sort.attention else 0
         mlp = {"dense": self.dense_mlp_parameters, "experts": self.moe_block_parameters, "none": 0}[sort.mlp]
         own = 3 * self.hidden_size * self.layer_embedding_size
         return attention + self.recurrence_parameters + mlp + own

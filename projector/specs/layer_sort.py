@@ -17,6 +17,8 @@ class LayerSort(Record):
     heads to v_head_dim, intermediate_size    None: the model's
     window                  tokens the layer's attention sees; None: all before it
     shared_projection       keys serve as values too: one projection fewer (Gemma 4, full attention)
+    selection               whose indexer chooses the keys, in a model with sparse attention: the layer's own, an
+                            earlier layer's ("shared"), nobody's: attention to all ("none")
     reuses_keys             keys and values are those of an earlier layer: queries alone are projected (Gemma 3n)
     """
 
@@ -31,6 +33,7 @@ class LayerSort(Record):
     window: int | None = Field(None, ge=1, le=MOST_WIDTH)
     shared_projection: bool = False
     reuses_keys: bool = False
+    selection: Literal["own", "shared", "none"] = "own"
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

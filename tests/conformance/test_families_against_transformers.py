@@ -57,6 +57,25 @@ CONFIGS = {
     "mpt": {"d_model": 1024, "n_layers": 4, "n_heads": 16, "vocab_size": 4000},
     "falcon": SIZES | {"num_kv_heads": 4, "new_decoder_architecture": True, "ffn_hidden_size": 4096},
 }  # fmt: skip
+SPARSE = LATENT | {
+    "num_hidden_layers": 6, "q_lora_rank": 384, "index_topk": 512, "index_n_heads": 8, "index_head_dim": 64,
+}  # fmt: skip
+CONFIGS |= {
+    "deepseek_v32": SPARSE | {"n_group": 4, "topk_group": 2},
+    "glm_moe_dsa": SPARSE | {"indexer_types": ["full", "full", "shared", "shared", "full", "shared"]},
+    "minimax_m3_vl_text": GQA
+    | {"head_dim": 64, "intermediate_size": 512, "shared_intermediate_size": 512, "dense_intermediate_size": 2816,
+       "num_local_experts": 8, "index_n_heads": 4, "index_head_dim": 64, "pad_token_id": 1,
+       "layer_types": ["full_attention"] * 2 + ["minimax_m3_sparse"] * 2,
+       "mlp_layer_types": ["dense"] * 2 + ["sparse"] * 2},
+    "mimo_v2_flash": GQA
+    | {"head_dim": 96, "v_head_dim": 64, "n_routed_experts": 8, "moe_intermediate_size": 512, "num_experts_per_tok": 2,
+       "swa_num_key_value_heads": 8},
+    "kimi_linear": SIZES
+    | {"num_key_value_heads": 16, "intermediate_size": 2816, "moe_intermediate_size": 512, "num_local_experts": 8,
+       "num_experts_per_tok": 2, "kv_lora_rank": 256, "q_lora_rank": None, "linear_num_heads": 8,
+       "linear_head_dim": 128, "pad_token_id": 1},
+}  # fmt: skip
 # The same model_type in another of its forms.
 FORMS = {
     "gemma4_text with experts": GQA
@@ -64,8 +83,9 @@ FORMS = {
        "num_global_key_value_heads": 2, "attention_k_eq_v": True, "hidden_size_per_layer_input": 0,
        "enable_moe_block": True, "num_experts": 8, "top_k_experts": 2, "moe_intermediate_size": 704},
 }  # fmt: skip
-# Their classes are code beside the checkpoint; kimi_k2 has the sizes of deepseek_v3, mimo of qwen2, internlm of llama.
-OUTSIDE_TRANSFORMERS = {"internlm", "kimi_k2", "mimo"}
+# Their classes are code beside the checkpoint; kimi_k2 has the sizes of deepseek_v3, mimo of qwen2, internlm of llama,
+# minimax_m3 of minimax_m3_vl_text; nemotron-nas is held against a published count.
+OUTSIDE_TRANSFORMERS = {"internlm", "kimi_k2", "mimo", "minimax_m3", "nemotron-nas"}
 # Language models of multimodal ones, built with their encoders only: the sizes of qwen3 and qwen3_moe.
 WITHIN_MULTIMODAL = {"qwen3_vl_text", "qwen3_vl_moe_text"}
 

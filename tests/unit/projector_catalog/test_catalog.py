@@ -28,7 +28,7 @@ def test_an_unknown_model_names_the_nearest():
 def test_a_model_that_is_not_modelled_says_why():
     with pytest.raises(InvalidDescription, match=r"'MegaScale-175B' is not modelled: sliding-window attention"):
         architecture("MegaScale-175B")
-    with pytest.raises(InvalidDescription, match="hybrid attention"):
+    with pytest.raises(InvalidDescription, match="residual attention across layers"):
         architecture("moonshotai/kimi-k3")
 
 

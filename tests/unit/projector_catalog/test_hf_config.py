@@ -82,8 +82,8 @@ def test_gpt2_under_its_own_key_names():
     [
         ({"model_type": "mamba2"}, "state-space"),
         ({"model_type": "zamba2"}, "hybrid"),
-        ({"model_type": "glm_moe_dsa"}, "sparse attention"),
-        ({"model_type": "nemotron-nas"}, "layers that differ"),
+        ({"model_type": "deepseek_v4"}, "compressed keys"),
+        ({"model_type": "step3p5"}, "layers that differ"),
         ({"model_type": "bert"}, "encoder"),
         ({"hidden_size": 1}, "no model_type"),
         (LLAMA | {"text_config": {}}, "text_config of a multimodal config has no model_type"),

@@ -142,3 +142,44 @@ def test_what_a_gemma4_config_lacks_or_contradicts_is_refused(changes, reason):
 
 def test_an_encoder_of_unknown_size_is_said_to_be_unknown():
     assert read(QWEN35, vision_config={"patch_size": 14}).encoder_parameters is None
+
+
+KIMI = {
+    "model_type": "kimi_linear", "num_hidden_layers": 4, "hidden_size": 1024, "num_attention_heads": 16,
+    "num_key_value_heads": 16, "intermediate_size": 4096, "vocab_size": 32000, "kv_lora_rank": 256, "q_lora_rank": None,
+    "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "v_head_dim": 64, "mla_use_nope": True, "num_experts": 16,
+    "num_experts_per_token": 2, "num_shared_experts": 1, "moe_intermediate_size": 512, "first_k_dense_replace": 1,
+    "moe_layer_freq": 1, "tie_word_embeddings": False, "num_nextn_predict_layers": 0,
+    "linear_attn_config": {
+        "full_attn_layers": [4], "kda_layers": [1, 2, 3], "head_dim": 64, "num_heads": 16, "short_conv_kernel_size": 4,
+    },
+}  # fmt: skip
+
+
+def test_kimi_linear_mixes_delta_and_latent_attention():
+    model = read(KIMI)
+    assert [(sort.layers, sort.attention, sort.mlp) for sort in model.sorts] == [
+        (1, False, "dense"), (2, False, "experts"), (1, True, "experts"),
+    ]  # fmt: skip
+    assert (model.is_mla, model.positions, model.shared_experts) == (True, "none", 1)
+    assert model.recurrence is not None
+    assert (model.recurrence.kind, model.recurrence.inner, model.recurrence.conv_kernel) == ("kimi_delta", 1024, 4)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"linear_attn_config": None}, "lacks linear_attn_config"),
+        ({"linear_attn_config": {"full_attn_layers": [1], "kda_layers": [2, 3]}}, "each of 4 layers once"),
+        ({"linear_attn_config": {"use_full_rank_gate": True}}, "use_full_rank_gate is not modelled"),
+        ({"attn_res_block_size": 12}, "attn_res_block_size"),
+    ],
+)
+def test_what_a_kimi_linear_config_lacks_or_adds_is_refused(changes, reason):
+    with pytest.raises(InvalidDescription, match=reason):
+        read(KIMI, **changes)
+
+
+def test_latent_experts_and_a_gate_are_read_where_a_kimi_model_has_them():
+    model = read(KIMI, routed_expert_hidden_size=256, mla_use_output_gate=True)
+    assert (model.expert_latent_size, model.attention_gate) == (256, True)

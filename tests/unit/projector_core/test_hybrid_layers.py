@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from projector_examples import cluster, dense_model, switched_chip, training
+from projector_examples import cluster, dense_model, latent_model, switched_chip, training
 from pydantic import ValidationError
 
 from projector.cost.memory import stage_parameters
@@ -161,3 +161,33 @@ def test_fused_expert_kernels_are_for_gated_experts_and_overlap_for_transformer_
 def test_contradictory_sorts_are_refused(changes: dict[str, object], reason: str) -> None:
     with pytest.raises(ValidationError, match=reason):
         hybrid(**changes)
+
+
+def sparse(**changes: object) -> ModelArchitecture:
+    """Latent attention over the best 256 keys, chosen by 4 heads of 32."""
+    latent = latent_model().model_dump(exclude={"name"}) | {"index_topk": 256, "index_heads": 4, "index_head_dim": 32}
+    return ModelArchitecture.model_validate(latent | {"name": "sparse"} | changes)
+
+
+def test_sparse_attention_computes_on_latents_of_chosen_keys_and_scores_all() -> None:
+    graph = graph_of(sparse())
+    pairs = 256 * 2048 - 256 * 255 / 2
+    assert named(graph, "window_attention").flop[0] == pytest.approx(2 * pairs * 16 * (256 + 16 + 256))
+    assert named(graph, "index_scores").flop[0] == pytest.approx(2 * (2048 * 2049 / 2) * 4 * 32)
+    assert not any(operator.name == "attention" for operator in graph.forward)
+
+
+def test_the_indexer_keeps_one_more_key_for_each_token() -> None:
+    held = [kv_bytes_per_request(one, ONE, BF16, whole(one).whole, 100.0)[0] for one in (sparse(), latent_model())]
+    assert held[0] - held[1] == 8 * 100 * 32 * 2
+
+
+def test_indexer_weights_are_the_models() -> None:
+    dense, _ = stage_parameters(graph_of(sparse()).forward, whole(sparse()).whole, 0 * ONE)
+    assert dense[0] == sparse().parameters
+
+
+@pytest.mark.parametrize("changes", [{"index_heads": 0}, {"index_topk": 0}, {"index_head_dim": 0}])
+def test_half_an_indexer_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="sparse attention needs"):
+        sparse(**changes)
