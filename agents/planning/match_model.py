@@ -66,8 +66,8 @@ def match_model(
     if not best:
         return None, f"no model of the catalogue has hidden size {shapes.hidden_size} and the other sizes in the trace"
     # a model that nothing speaks against goes before one with KV heads or an MLP width that disagree
-    least = min(match.disagreeing for match in best.values())
-    best = {name: match for name, match in best.items() if match.disagreeing == least}
+    least = min(_doubt(match) for match in best.values())
+    best = {name: match for name, match in best.items() if _doubt(match) == least}
     if len({_sizes(match.architecture) for match in best.values()}) > 1:
         return None, f"the sizes in the trace fit several models: {', '.join(sorted(best))}"
     match = min(best.values(), key=_preference)
@@ -75,6 +75,11 @@ def match_model(
     if twins:
         match = replace(match, basis=f"{match.basis}; the sizes are also those of {', '.join(twins)}")
     return match, f"{match.architecture.name} fits: {match.basis}"
+
+
+def _doubt(match: ModelMatch) -> tuple[int, bool]:
+    """What speaks against a match; of layers of several sorts the sizes in a trace tell one."""
+    return match.disagreeing, bool(match.architecture.sorts)
 
 
 def _preference(match: ModelMatch) -> tuple[bool, int, str]:
