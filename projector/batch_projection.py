@@ -253,6 +253,14 @@ class ProjectionBatch:
             met &= ~(column > limit)
         return met
 
+    def overshoot(self, slo: Slo) -> Column:
+        """The largest of what a plan needs over what there is, memory and each budget: above 1 where it fails one, inf
+        where it serves nothing that a budget could hold."""
+        over = self.memory_bytes / self.memory.capacity_bytes
+        for _, _, column, limit in self._budgets(slo):
+            over = np.maximum(over, np.where(np.isnan(column), np.inf, column / limit))
+        return over
+
     def _budgets(self, slo: Slo) -> tuple[tuple[str, str, Column, float], ...]:
         """(rule, quantity, column in ms, limit in ms) of every budget that is set and that this phase has."""
         m = self.metrics

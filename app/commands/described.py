@@ -119,6 +119,11 @@ def fields_of(text: str, option: str) -> dict[str, int | bool | str]:
     return values
 
 
+def listed(text: str) -> tuple[str, ...]:
+    """The parts of "a, b"."""
+    return tuple(part.strip() for part in text.split(","))
+
+
 def described(record: type[R], values: Mapping[str, object]) -> R:
     """The record; InvalidRequest with one entry a wrong value."""
     from app.validation import InvalidRequest, field_problems

@@ -8,6 +8,7 @@ from app.commands.described import (
     cluster_of,
     described,
     fields_of,
+    listed,
     plan_of,
     workload_of,
 )
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
             if arguments.current is None
             else plan_of(arguments.current, workload.phase, "--current"),
             "objective": arguments.objective,
-            "pareto": () if arguments.pareto is None else tuple(arguments.pareto.split(",")),
+            "pareto": () if arguments.pareto is None else listed(arguments.pareto),
             "relieve": arguments.relieve,
             "top": arguments.top,
             "constraints": described(Constraints, limits),

@@ -2,7 +2,7 @@
 
 import argparse
 
-from app.commands.described import add_workload, described, fields_of, workload_of
+from app.commands.described import add_workload, described, fields_of, listed, workload_of
 from app.commands.files import print_document, say
 from projector.errors import InvalidDescription
 
@@ -40,12 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
         for name in ("tokens_per_s", "step_time_s", "days", "cost_usd", "budget_tokens")
         if getattr(arguments, name) is not None
     }
-    names = () if arguments.chips is None else tuple(arguments.chips.split(","))
+    names = () if arguments.chips is None else listed(arguments.chips)
     machines: tuple[ChipCounts, ...] = ()
     if arguments.counts is not None:
         if arguments.max_chips is not None:
             raise InvalidDescription("--counts and --max-chips both say how many chips", hint="give one of the two")
-        counts = tuple(arguments.counts.split(","))
+        counts = listed(arguments.counts)
         compared = names or tuple(chip.id for chip in chips())
         machines, names = tuple(described(ChipCounts, {"chip": name, "chips": counts}) for name in compared), ()
     values: dict[str, object] = {

@@ -46,7 +46,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Tally:
-    """What is known after some blocks: counts, the pool, and the plan that passes the capacity by the least."""
+    """What is known after some blocks: counts, the pool, and the plan that passes its worst limit by the least."""
 
     considered: int = 0
     feasible: int = 0
@@ -110,7 +110,7 @@ def _with_block(tally: Tally, projected: ProjectionBatch, task: Task, wanted: Wa
     rows = np.flatnonzero(projected.fits & projected.meets(task.slo) & (worth > 0))
     considered, feasible = tally.considered + len(projected), tally.feasible + rows.size
     if feasible == 0:
-        return _nearer(tally, projected, considered)
+        return _nearer(tally, projected, task.slo, considered)
     if rows.size == 0:
         return Tally(considered, feasible, tally.pool)
     fresh = _pool(projected, worth, rows, wanted)
@@ -139,11 +139,11 @@ def _saved(projected: ProjectionBatch, worth: Column, wanted: Wanted) -> Column:
     return np.where(worth * (1 + TIE_FRAC) >= wanted.now, saved, -np.inf)
 
 
-def _nearer(tally: Tally, projected: ProjectionBatch, considered: int) -> Tally:
-    """The plan with the least memory over its capacity so far; of those that fit, the first."""
-    over = np.maximum(projected.memory_bytes / projected.memory.capacity_bytes, 1.0)
-    row = int(np.argmin(over))
-    if over[row] >= tally.overshoot:
+def _nearer(tally: Tally, projected: ProjectionBatch, slo: Slo, considered: int) -> Tally:
+    """With the plan that passes its worst limit by the least so far, then needs the least memory."""
+    over = projected.overshoot(slo)
+    row = int(np.lexsort((projected.memory_bytes, over))[0])
+    if tally.nearest is not None and over[row] >= tally.overshoot:
         return Tally(considered, 0, None, tally.nearest, tally.overshoot)
     return Tally(considered, 0, None, projected.batch[row], float(over[row]))
 

@@ -26,7 +26,7 @@ class RankedPlan(Record):
     """
 
     rank: int = Field(ge=1)
-    behind_frac: float = Field(ge=0, lt=1)
+    behind_frac: float = Field(ge=0)
     gain_frac: float | None
     figures: tuple[ObjectiveValue, ...]
     projection: Projection
@@ -82,8 +82,8 @@ class UnknownFigure(Record):
 class SpaceRanking(Record):
     """A whole legal space, ranked.
 
-    nearest_miss: where no plan passes memory and latency budgets, the one that fails by the least; its `rejections` say
-    on what. why_none: why nothing is ranked, "" where something is.
+    nearest_miss: where no plan passes memory and latency budgets, the one that passes its worst limit by the least; its
+    `rejections` say which. why_none: why nothing is ranked, "" where something is.
     """
 
     objective: Objective

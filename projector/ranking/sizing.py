@@ -20,7 +20,7 @@ from projector.ranking.sizing_records import (
     SizingRefusal,
     SizingTarget,
 )
-from projector.ranking.task import Stack, Task
+from projector.ranking.task import Stack, Task, within
 from projector.ranking.ties import shared_ranks
 from projector.search.menu import require_usable
 from projector.specs.architecture import ModelArchitecture
@@ -106,7 +106,7 @@ def size(
     limits = constraints or Constraints()
     if limits.max_chips is not None:
         raise InvalidDescription("constraints.max_chips has no meaning in a sizing", hint="name the counts to compare")
-    require_usable(limits, workload)
+    require_usable(limits if stack is None else within(limits, stack), workload)
     options: list[SizingOption] = []
     refused: list[SizingRefusal] = []
     notes: dict[str, None] = {}

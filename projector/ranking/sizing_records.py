@@ -36,8 +36,7 @@ class SizingOption(Record):
     """One machine with the fastest plan that fits.
 
     met: whether the target is met: with_margin (at the slow end of the projection's 80 % interval too), as_projected,
-        no, or
-        unknown where the target limits the cost and the price is unknown
+        no, or unknown, where the target limits the cost and the price is unknown
     run_*: of training budget_tokens, None where none is stated; *_usd: None where the price is unknown
     """
 
@@ -57,10 +56,10 @@ class SizingOption(Record):
 
 
 class SizingRefusal(Record):
-    """A machine that has no plan. chips None: the chip as such."""
+    """A machine that has no plan."""
 
     chip: str
-    chips: int | None
+    chips: int
     reason: str
 
 

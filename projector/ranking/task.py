@@ -54,7 +54,7 @@ class Task:
             self.architecture,
             self.cluster,
             self.hardware,
-            self.constraints if self.stack is None else _within(self.constraints, self.stack),
+            self.constraints if self.stack is None else within(self.constraints, self.stack),
             self.current,
             most=most,
         )
@@ -77,7 +77,7 @@ def good(objective: Objective, projected: ProjectionBatch) -> NDArray[np.float64
     return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
 
 
-def _within(constraints: Constraints, stack: Stack) -> Constraints:
+def within(constraints: Constraints, stack: Stack) -> Constraints:
     """The constraints with what the stack fixes. InvalidDescription where both fix a field, to different values."""
     for name, value in stack.limits.fixed.items():
         asked = constraints.fixed.get(name, value)

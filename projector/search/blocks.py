@@ -18,6 +18,8 @@ from projector.specs.plan_batch import PlanBatch
 # it projects is a sixth of it (1,000 to 64,000 were compared on a dense model and on one with experts).
 PLANS_AT_ONCE = 4096
 FIRST_LAYOUTS = 16
+# whatever those before yielded: plans a layout vary widely, and memory must not
+MOST_LAYOUTS = 256
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def row_blocks(search: Search, growth: Growth, narrowed: int, rows_at_once: int)
         assert rows is not None, "no bound was given"
         yield rows
         start += many
-        many = max(1, many * rows_at_once // max(length(rows), 1)) if length(rows) else 2 * many
+        many = min(max(1, many * rows_at_once // max(length(rows), 1)), 2 * many, MOST_LAYOUTS)
 
 
 def even_blocks(batches: Iterable[PlanBatch], size: int) -> Iterator[PlanBatch]:

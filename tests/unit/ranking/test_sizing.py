@@ -7,8 +7,10 @@ from projector.catalog import architecture, chip
 from projector.errors import InvalidDescription, UnknownName
 from projector.ranking.sizing import Machine, machines, powers_of_two, size
 from projector.ranking.sizing_records import ChipCounts, SizingTarget
+from projector.ranking.task import Stack
 from projector.ranking.ties import TIE_FRAC
 from projector.specs.constraints import Constraints
+from projector.specs.software import CURRENT
 from projector.specs.workload import WorkloadSpec
 
 MODEL = architecture("llama-3.1-8b")
@@ -122,6 +124,9 @@ def test_what_cannot_be_meant_is_refused() -> None:
         size(WorkloadSpec(phase="serving"), MODEL, target, candidates)
     with pytest.raises(InvalidDescription, match="lacks global_batch"):
         size(WorkloadSpec(seq_len=4096), MODEL, target, candidates)
+    alone = Stack("a stack", Constraints(fixed={"pp": 1}), lambda plans: plans, CURRENT)
+    with pytest.raises(InvalidDescription, match="asks for pp 2, and a stack has 1 only"):
+        size(WORKLOAD, MODEL, target, candidates, constraints=Constraints(fixed={"pp": 2}), stack=alone)
     with pytest.raises(InvalidDescription, match="max_chips has no meaning"):
         size(WORKLOAD, MODEL, target, candidates, constraints=Constraints(max_chips=4))
 
