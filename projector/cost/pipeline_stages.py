@@ -144,7 +144,9 @@ def pipeline(
         devices = found.devices(kinds, two_way)
     fullest = devices
     if splits.any():
-        fullest += found.stages(lambda layout: layout.chunks.sum(axis=0)[layout.firsts], lambda layout: layout.lasts)
+        late = found.stages(lambda layout: layout.chunks.sum(axis=0)[layout.firsts], lambda layout: layout.lasts)
+        # of other plans no device is like these, least of all one that holds two stages
+        fullest += tuple(devices[0].where(splits, stage) for stage in late)
     return Pipeline(
         kinds=kinds,
         first_chunks=first,

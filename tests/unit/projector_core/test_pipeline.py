@@ -179,3 +179,13 @@ def test_two_way_devices_hold_two_stages_and_one_micro_batch_more() -> None:
     assert (inner.layers()[0], inner.places["embedding"][0]) == (4, 0)
     # 5 micro-batches, each of one of the two stages
     assert outer.in_flight[0] == 2.5
+
+
+def test_devices_that_put_gradients_off_are_none_of_the_other_plans_of_a_batch() -> None:
+    plans = [ParallelismPlan(pp=4, schedule=one, grad_accum=8) for one in ("dualpipe", "zero_bubble", "1f1b")]
+    batch, places = PlanBatch.from_plans(plans), ("layer", "embedding", "head")
+    line = pipeline(batch, dense_model(), places, np.ones(3), batch.pp.astype(float))
+    for row, plan in enumerate(plans):
+        alone = pipeline(PlanBatch.from_plans([plan]), dense_model(), places, np.ones(1), np.full(1, 4.0))
+        held = {(device.layers()[row], device.in_flight[row]) for device in line.devices}
+        assert held == {(device.layers()[0], device.in_flight[0]) for device in alone.devices}
