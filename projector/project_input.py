@@ -127,6 +127,12 @@ def assumptions(
     if batch.phase[0] == "training" and software == CURRENT:
         found.append(Assumption("fused attention kernels, no dropout"))
     if batch.phase[0] == "training":
+        unmeasured = np.isin(batch.schedule, ("zero_bubble", "dualpipe"))
+        found.append(
+            Assumption(
+                "the pipeline schedule is modelled by its published order; no measured run checks it", unmeasured
+            )
+        )
         found += _host_link(batch, hardware, software)
     if batch.phase[0] == "serving":
         found.append(Assumption("every request has the mean prompt and output length; no prefix is cached"))

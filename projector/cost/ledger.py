@@ -79,13 +79,13 @@ class Ledger:
         """The sums on one stage: each place as often as the stage holds it."""
         again = None if self.recomputed_layers is None else stage.share_of(self.recomputed_layers)
         return StageTimes(
-            ends_compute_s=_weighted(_at_ends(self.compute_s), stage, zero),
-            ends_launches=_weighted(_at_ends(self.launches), stage, zero),
-            compute_s=_weighted(self.compute_s, stage, zero, again),
-            wire_s=_weighted(self.wire_s, stage, zero, again),
-            launches=_weighted(self.launches, stage, zero, again),
-            copy_s=_weighted(self.copy_s, stage, zero),
-            weight_s=_weighted(self.weight_s, stage, zero),
+            ends_compute_s=_weighted(_at_ends(self.compute_s), stage),
+            ends_launches=_weighted(_at_ends(self.launches), stage),
+            compute_s=_weighted(self.compute_s, stage, again),
+            wire_s=_weighted(self.wire_s, stage, again),
+            launches=_weighted(self.launches, stage, again),
+            copy_s=_weighted(self.copy_s, stage),
+            weight_s=_weighted(self.weight_s, stage),
             zero=zero,
         )
 
@@ -153,9 +153,7 @@ def _accumulate(table: dict[Place, dict[K, Column]], place: Place, key: K, value
     at_place[key] = at_place[key] + value if key in at_place else value
 
 
-def _weighted(
-    table: dict[Place, dict[K, Column]], stage: Stage, zero: Column, again: Column | None = None
-) -> dict[K, Column]:
+def _weighted(table: dict[Place, dict[K, Column]], stage: Stage, again: Column | None = None) -> dict[K, Column]:
     """Sums over places in one order whatever the batch holds, so that one plan and many agree to the last digit.
 
     again: share of the layers whose recompute pass runs.
@@ -164,7 +162,8 @@ def _weighted(
     summed: dict[K, Column] = {}
     for place, times in stage.places.items():
         for key, value in table.get(place, {}).items():
-            summed[key] = summed.get(key, zero) + times * value
+            part = times * value
+            summed[key] = summed[key] + part if key in summed else part
     if again is not None:
         summed = {key: value * again if _pass_of(key) == "recompute" else value for key, value in summed.items()}
     return {key: summed[key] for key in sorted(summed, key=_text)}

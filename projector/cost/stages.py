@@ -79,6 +79,7 @@ def stages(model: ModelArchitecture, pp: Column, virtual_stages: Column, micro_b
         interleaved, v chunks      chunks 2 (p - r - 1) + (v - 1) p + 1 of v p, at most m v; over v
 
     which for the first stage gives Korthikanti et al. 2022's factor 1 + (p - 1) / (p v) over L layers.
+    Serving looks at these positions; a training step at every stage (`projector.cost.pipeline_stages`).
     Left out: layers of different cost spread unevenly (dense first layers count as if mixed in, save that a stage
     holds at most as many MoE layers as the model), and chunks of unequal size when pp * vp does not divide the layers.
     """

@@ -107,7 +107,12 @@ def _modules_exist(plans: PlanBatch, setting: Setting) -> Breach:
 
 def _recompute_layers(plans: PlanBatch, setting: Setting) -> Breach:
     """No more layers than the longest stage holds."""
-    most = -(-setting.model.layers // plans.pp)
+    uneven = (plans.first_stage_layers > 0) | (plans.last_stage_layers > 0)
+    between = plans.pp - (plans.first_stage_layers > 0) - (plans.last_stage_layers > 0)
+    rest = setting.model.layers - plans.first_stage_layers - plans.last_stage_layers
+    middle = np.where(between > 0, rest // np.maximum(between, 1), 0)
+    longest = np.maximum(middle, np.maximum(plans.first_stage_layers, plans.last_stage_layers))
+    most = np.where(uneven, longest, -(-setting.model.layers // plans.pp))
     return breach(plans, plans.recompute_layers > most, plans.recompute_layers, most)
 
 

@@ -1,6 +1,7 @@
 """Training steps small enough to work out on paper."""
 
 import pytest
+from pipeline_simulator import simulated_s
 from projector_examples import cluster, dense_model, gpt, ideal, latent_model, moe_model, switched_chip, training
 
 from projector.breakdown import Projection
@@ -110,6 +111,20 @@ def test_interleaving_halves_the_bubble() -> None:
     )
     # the interleaved schedule hides its sends, save those while it fills and drains, hence not exactly
     assert interleaved == pytest.approx(plain / 2, rel=0.1)
+
+
+def test_chunks_that_differ_are_timed_by_the_events_of_the_schedule() -> None:
+    model, grad_accum = dense_model(layers=7, vocab_size=1), 24
+    whole = projected(ParallelismPlan(grad_accum=grad_accum), model=model, hardware=ARITHMETIC_ONLY).breakdown
+    # of products a third is forward, of attention 2 of 7
+    layer_s = whole.compute_s / grad_accum / model.layers
+    products_s = next(one.time_s for one in whole.by_kind if one.kind == "gemm") / grad_accum / model.layers
+    ahead_s = products_s / 3 + (layer_s - products_s) * 2 / 7
+    plan = ParallelismPlan(pp=2, vp=2, schedule="interleaved", grad_accum=grad_accum)
+    found = projected(plan, model=model, hardware=ARITHMETIC_ONLY).breakdown
+    chunks = [[2, 2], [2, 1]]
+    ahead, back = ([[layers * one for layers in row] for row in chunks] for one in (ahead_s, layer_s - ahead_s))
+    assert found.total_s == pytest.approx(simulated_s(ahead, back, grad_accum), rel=0.01)
 
 
 def test_zero_bubble_fills_the_bubble_with_weight_gradients() -> None:
