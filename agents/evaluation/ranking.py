@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from agents.evaluation.frameworks import UNKNOWN, Framework
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rows import DEGREES, Degrees
+from projector.cost.memory import chance_to_fit
 from projector.errors import ShardwiseError
 from projector.legality import check
 from projector.project import project_many
@@ -42,7 +43,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class RankedLayout:
-    """A layout with its best plan that fits. value: of the objective, more is better."""
+    """A layout with its best plan that fits. value: of the objective times the chance to fit, more is better."""
 
     layout: Degrees
     plan: ParallelismPlan
@@ -69,7 +70,7 @@ class Ranking:
 
 
 def rank_layouts(problem: Problem, frameworks: Sequence[Framework]) -> Ranking:
-    """Rank the space of a problem. frameworks: those that may run it, none for all that the projector knows.
+    """Rank the space of a problem by expected throughput. frameworks: those that may run it, none for all that the projector knows.
 
     Equal values keep the order of the search, simplest first. Refused where the projector refuses the problem, or where
     no plan is legal.
@@ -86,7 +87,7 @@ def rank_layouts(problem: Problem, frameworks: Sequence[Framework]) -> Ranking:
         raise Refused("no legal plan in the search space")
     return _ranking(
         PlanBatch.concat([one.batch for one in projected]),
-        np.concatenate([one.objective(OBJECTIVE) for one in projected]),
+        np.concatenate([one.objective(OBJECTIVE) * chance_to_fit(one.memory, problem.hardware) for one in projected]),
         np.concatenate([one.step_time_s for one in projected]),
         np.concatenate([one.fits for one in projected]),
     )
