@@ -100,6 +100,8 @@ class Framework:
             fixed["sp"] = False
         if self.overlaps_tp is False:
             fixed["overlap_tp"] = False
+        if not self.accumulates:
+            fixed["grad_accum"] = 1
         return Constraints(fixed=fixed)
 
     def allows(self, plans: PlanBatch) -> NDArray[np.bool_]:

@@ -86,12 +86,20 @@ def _dtypes(search: Search) -> tuple[str, ...]:
 
 def _with_micro_batches(search: Search, rows: Rows, largest: int) -> Rows:
     sequences = sequences_per_step(search)
-    sizes = search.menu("micro_batch", [size for size in MICRO_BATCHES if size <= largest])
-    rows = branch(rows, [{"micro_batch": size} for size in sizes])
+    rows = branch(rows, _micro_batch_forms(search, rows, sequences, largest))
     share = rows["dp"] * rows["micro_batch"]
     rows = keep(rows, sequences % share == 0)
     rows["grad_accum"] = sequences // (rows["dp"] * rows["micro_batch"])
     return keep(rows, search.kept(rows))
+
+
+def _micro_batch_forms(search: Search, rows: Rows, sequences: int, largest: int) -> list[Form]:
+    """What a rank pushes through at once: what is left of its share where the number of micro-batches is fixed."""
+    steps, fixed = search.constraints.fixed.get("grad_accum"), "micro_batch" in search.constraints.fixed
+    if steps is not None and not fixed:
+        return [{"micro_batch": np.maximum(sequences // (rows["dp"] * int(steps)), 1)}]
+    sizes = search.menu("micro_batch", [size for size in MICRO_BATCHES if size <= largest])
+    return [{"micro_batch": size} for size in sizes]
 
 
 def _with_sequence_parallelism(search: Search, rows: Rows) -> Rows:
