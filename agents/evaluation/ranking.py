@@ -70,10 +70,10 @@ class Ranking:
 
 
 def rank_layouts(problem: Problem, frameworks: Sequence[Framework]) -> Ranking:
-    """Rank the space of a problem by expected throughput. frameworks: those that may run it, none for all that the projector knows.
+    """Rank the space of a problem by expected throughput.
 
-    Equal values keep the order of the search, simplest first. Refused where the projector refuses the problem, or where
-    no plan is legal.
+    frameworks: those that may run it, none for all that the projector knows. Equal values keep the order of the search,
+    simplest first. Refused where the projector refuses the problem, or where no plan is legal.
     """
     given = (problem.workload, problem.architecture, problem.cluster, problem.hardware)
     try:

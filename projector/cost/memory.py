@@ -17,8 +17,8 @@ from projector.specs.hardware import HardwareProfile
 # it runs.
 RUNTIME_BYTES = {"gpu": 1.5e9, "tpu": 0.0, "trainium": 0.3e9}
 RESERVED_FRAC = {"gpu": 0.02, "tpu": 0.0, "trainium": 0.02}
-# Standard deviation of ln(measured / projected) where neither the model nor the allocator is told the peak before a run:
-# the published memory of 42 runs on GPUs. A compiler that plans buffers says before it runs whether a program fits.
+# Standard deviation of ln(measured / projected) where nobody is told the peak before a run: the published memory of 42
+# runs on GPUs. A compiler that plans buffers says before it runs whether a program fits.
 MEMORY_SPREAD = {"gpu": 0.05, "tpu": 0.0, "trainium": 0.0}
 
 

@@ -20,6 +20,7 @@ from projector.search.factors import divisors
 from projector.search.layouts import layout_rows
 from projector.search.menu import Search
 from projector.search.rows import Form, Rows, branch, keep, length
+from projector.specs.architecture import ModelArchitecture
 
 AXES = ("dp", "cp", "tp", "pp")
 MICRO_BATCHES = (1, 2, 4, 8, 16)
@@ -28,6 +29,7 @@ MOST_VIRTUAL_STAGES = 8
 # What is left out, one step after the other, while the space is too large.
 NARROWINGS = (
     "tensor-parallel overlap is left as it is",
+    "recompute of some layers and of single blocks is left out",
     "interleaving is reduced to the fewest or the most chunks a device",
     "micro-batches above 4 are left out",
     "experts both spread and sliced are left out",
@@ -39,7 +41,7 @@ NARROWINGS = (
 
 def training_layouts(search: Search, narrowed: int) -> Rows:
     """The layouts alone, simplest first. narrowed: how many of NARROWINGS apply."""
-    return layout_rows(search, AXES, mixed_experts=narrowed < 4)
+    return layout_rows(search, AXES, mixed_experts=narrowed < 5)
 
 
 def training_rows(search: Search, rows: Rows, narrowed: int, most: int | None) -> Rows | None:
@@ -47,14 +49,16 @@ def training_rows(search: Search, rows: Rows, narrowed: int, most: int | None) -
 
     None as soon as more than `most` rows stand. narrowed: how many of NARROWINGS apply.
     """
-    rows = _with_micro_batches(search, rows, 2 if narrowed >= 6 else 4 if narrowed >= 3 else max(MICRO_BATCHES))
+    rows = _with_micro_batches(search, rows, 2 if narrowed >= 7 else 4 if narrowed >= 4 else max(MICRO_BATCHES))
     rows = _with_sequence_parallelism(search, rows)
-    rows = _with_sharding(search, rows, hybrid=narrowed < 5)
-    rows = _with_schedules(search, rows, few=narrowed >= 2)
+    rows = _with_sharding(search, rows, hybrid=narrowed < 6)
+    rows = _with_schedules(search, rows, few=narrowed >= 3)
     rows = _with_stage_lengths(search, rows)
-    recompute = ("none", "full") if narrowed >= 7 else ("none", "selective", "full")
+    forms = _recompute_forms(search, rows, selective=narrowed < 8, partial=narrowed < 2)
+    if most is not None and length(rows) * len(forms) > most:
+        return None
+    rows = branch(rows, forms)
     choices: dict[str, tuple[Any, ...]] = {
-        "recompute": search.menu("recompute", recompute),
         "compute_dtype": search.menu("compute_dtype", _dtypes(search)),
         "overlap_grad_reduce": search.menu("overlap_grad_reduce", (True,)),
         "overlap_param_gather": search.menu("overlap_param_gather", (True,)),
@@ -163,6 +167,36 @@ def _chunk_counts(search: Search, *, few: bool) -> tuple[int, ...]:
     dividing = sorted({*divisors(layers), *divisors(layers + 2)})
     counts = tuple(count for count in dividing if 1 < count <= MOST_VIRTUAL_STAGES)
     return tuple(dict.fromkeys((*counts[:1], *counts[-1:]))) if few else counts
+
+
+def _recompute_forms(search: Search, rows: Rows, *, selective: bool, partial: bool) -> list[Form]:
+    """Recompute from nothing to everything; partial: also of all MLPs and experts, and of half of the layers."""
+    modes = search.menu("recompute", ("none", "selective", "full") if selective else ("none", "full"))
+    modules = search.menu("recompute_modules", ("", *_mlp_modules(search.architecture)) if partial else ("",))
+    layers: tuple[int, ...] = search.menu("recompute_layers", (0,))
+    forms: list[Form] = []
+    for mode in modes:
+        if mode == "none":
+            forms.append({"recompute": mode, "recompute_modules": "", "recompute_layers": 0})
+        for named in modules if mode == "selective" else ():
+            forms += [{"recompute": mode, "recompute_modules": named, "recompute_layers": each} for each in layers]
+        for each in (*_half_of_a_stage(search, rows, partial), *layers) if mode == "full" else ():
+            forms.append({"recompute": mode, "recompute_modules": "", "recompute_layers": each})
+    return forms
+
+
+def _half_of_a_stage(search: Search, rows: Rows, partial: bool) -> tuple[NDArray[np.int64], ...]:
+    if not partial or search.architecture is None or "recompute_layers" in search.constraints.fixed:
+        return ()
+    return (-(-search.architecture.layers // rows["pp"]) // 2,)
+
+
+def _mlp_modules(model: ModelArchitecture | None) -> tuple[str, ...]:
+    """The modules that hold what follows attention in the model's layers."""
+    if model is None:
+        return ()
+    dense, experts = model.moe_layers < model.layers, model.moe_layers > 0
+    return ("+".join([*(["mlp"] if dense else []), *(["moe"] if experts else [])]),)
 
 
 def _with_tp_overlap(search: Search, rows: Rows, *, vary: bool) -> Rows:

@@ -64,8 +64,34 @@ def values(plans, field):
 
 def test_one_chip_still_leaves_choices_outside_the_mesh():
     plans = space(WorkloadSpec(seq_len=8192, global_batch=1), chips=1)
-    assert len(plans) == 3
-    assert values(plans, "recompute") == {"none", "selective", "full"}
+    recompute = zip(plans.recompute, plans.recompute_modules, plans.recompute_layers, strict=True)
+    assert {tuple(map(str, one)) for one in recompute} == {
+        ("none", "", "0"),
+        ("selective", "", "0"),
+        ("selective", "mlp", "0"),
+        ("full", "", "16"),
+        ("full", "", "0"),
+    }
+
+
+def test_recompute_of_a_part_is_that_of_what_the_model_has():
+    mixed = space(model="deepseek-v3", chips=64)
+    assert values(mixed, "recompute_modules") == {"", "mlp+moe"}
+    assert {int(layers) for layers in mixed.recompute_layers[mixed.pp == 4]} == {0, 8}
+    fixed = space(constraints=Constraints(fixed={"recompute_layers": 5, "recompute": "full"}))
+    assert values(fixed, "recompute_layers") == {5}
+
+
+def test_a_fixed_number_of_micro_batches_leaves_what_a_rank_pushes_through_at_once():
+    plans = space(chips=8, constraints=Constraints(fixed={"grad_accum": 1, "tp": 1, "pp": 1, "cp": 1}))
+    assert values(plans, "grad_accum") == {1}
+    assert values(plans, "micro_batch") == {TRAIN.global_batch // 8}
+
+
+def test_a_plan_from_scratch_shards_the_sequence_wherever_it_shards_tensors():
+    plans = space(chips=8)
+    assert plans.sp[plans.tp > 1].all()
+    assert not space(constraints=Constraints(fixed={"sp": False})).sp.any()
 
 
 def test_every_axis_is_tried():

@@ -7,12 +7,13 @@ import pytest
 from projector_examples import cluster, dense_model, gpt, moe_model, switched_chip, training
 
 from projector.breakdown import MemoryBreakdown
+from projector.cost.memory import MEMORY_SPREAD, MemoryColumns, chance_to_fit
 from projector.cost.stages import Stage, stages
 from projector.cost.training_memory import activation_bytes
 from projector.graph.training_graph import TrainingGraph, training_graph
 from projector.project import project
 from projector.specs.architecture import ModelArchitecture
-from projector.specs.hardware import Figure, HardwareProfile
+from projector.specs.hardware import ChipKind, Figure, HardwareProfile
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import CURRENT, MEGATRON_2022, Software
@@ -225,3 +226,18 @@ def test_no_more_is_gathered_than_the_software_allows() -> None:
     tables = 2 * model.embedding_parameters + model.hidden_size
     layer = model.attention_parameters + model.dense_mlp_parameters + 2 * model.hidden_size
     assert free - capped == pytest.approx(2 * (3 * layer + tables) - 2 * 3 * 1e6)
+
+
+def test_a_plan_close_to_the_capacity_may_not_fit() -> None:
+    def chance(filled: float, kind: ChipKind = "gpu") -> float:
+        zero, hardware = np.zeros(1), switched_chip(kind=kind)
+        held = MemoryColumns(np.array([filled * 100e9]), zero, zero, zero, zero, zero, zero, 100e9)
+        return float(chance_to_fit(held, hardware)[0])
+
+    assert chance(0.5) == pytest.approx(1.0, abs=1e-6)
+    assert chance(1.0) == pytest.approx(0.5)
+    # one standard deviation below the capacity
+    assert chance(np.exp(-MEMORY_SPREAD["gpu"])) == pytest.approx(1 / (1 + np.exp(-np.pi / np.sqrt(3))))
+    assert chance(1.01) == 0.0
+    # a compiler says beforehand
+    assert chance(0.99, "tpu") == 1.0
