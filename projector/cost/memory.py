@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from math import pi, sqrt
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def chance_to_fit(memory: MemoryColumns, hardware: HardwareProfile) -> Column:
     spread = MEMORY_SPREAD[hardware.kind]
     if spread == 0:
         return memory.fits * 1.0
-    steepness = np.pi / np.sqrt(3.0) / spread
+    steepness = pi / sqrt(3.0) / spread
     chance: Column = memory.fits / (1.0 + (memory.total_bytes / memory.capacity_bytes) ** steepness)
     return chance
 

@@ -180,8 +180,9 @@ def _recompute_forms(search: Search, rows: Rows, *, selective: bool, partial: bo
             forms.append({"recompute": mode, "recompute_modules": "", "recompute_layers": 0})
         for named in modules if mode == "selective" else ():
             forms += [{"recompute": mode, "recompute_modules": named, "recompute_layers": each} for each in layers]
-        for each in (*_half_of_a_stage(search, rows, partial), *layers) if mode == "full" else ():
-            forms.append({"recompute": mode, "recompute_modules": "", "recompute_layers": each})
+        if mode == "full":
+            some: list[NDArray[np.int64] | int] = [*_half_of_a_stage(search, rows, partial), *layers]
+            forms += [{"recompute": mode, "recompute_modules": "", "recompute_layers": each} for each in some]
     return forms
 
 
