@@ -81,7 +81,7 @@ def chance_to_fit(memory: MemoryColumns, hardware: HardwareProfile) -> Column:
     if spread == 0:
         return memory.fits * 1.0
     steepness = pi / sqrt(3.0) / spread
-    chance: Column = memory.fits / (1.0 + (memory.total_bytes / memory.capacity_bytes) ** steepness)
+    chance: Column = np.where(memory.fits, 1.0 / (1.0 + (memory.total_bytes / memory.capacity_bytes) ** steepness), 0.0)
     return chance
 
 
