@@ -79,9 +79,10 @@ def chance_to_fit(memory: MemoryColumns, hardware: HardwareProfile) -> Column:
     """
     spread = MEMORY_SPREAD[hardware.kind]
     if spread == 0:
-        return memory.fits * 1.0
+        return np.where(memory.fits, 1.0, 0.0)
     steepness = pi / sqrt(3.0) / spread
-    chance: Column = np.where(memory.fits, 1.0 / (1.0 + (memory.total_bytes / memory.capacity_bytes) ** steepness), 0.0)
+    odds: Column = np.exp(steepness * np.log(memory.total_bytes / memory.capacity_bytes))
+    chance: Column = np.where(memory.fits, 1.0 / (1.0 + odds), 0.0)
     return chance
 
 
