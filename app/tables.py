@@ -18,6 +18,9 @@ from traces.summary_types import TimeShares
 MAX_FIGURES = 4  # as many as fit the width; the document has them all
 KERNEL_CHARACTERS = 60
 
+ALONE = "the cost model alone: idle time that only the trace shows is not in it"
+CORRECTED = "on the own chip corrected by the trace, on others the cost model alone"
+
 
 def show_diagnosis(answer: DiagnoseAnswer) -> None:
     """`shardwise diagnose`."""
@@ -69,6 +72,8 @@ def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
         out.print(_window_table(trace))
     if result.current is not None:
         paragraph(out, f"Current plan: {wording.plan_text(result.current.plan)}")
+    corrected = [item for item in result.evidence if item.id.startswith("ev-anchor-")]
+    bullets(out, "What corrects the projections", [f"{item.claim} [{item.source}, {item.id}]" for item in corrected])
     considered = f"{result.candidates_considered:,} plans considered, {result.candidates_feasible:,} feasible"
     section(out, f"{len(result.proposals)} proposals ({considered})")
     for reason in (result.not_plannable, result.fewer_because):
@@ -78,7 +83,7 @@ def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
         out.print(_proposal_table(result.proposals))
         for proposal in result.proposals:
             _show_proposal(out, proposal)
-        section(out, "Projected performance (the cost model alone: idle time that only the trace shows is not in it)")
+        section(out, f"Projected performance ({CORRECTED if corrected else ALONE})")
         out.print(_projection_table(result))
     bullets(out, "What the diagnosis cannot say", result.diagnosis.limits)
     bullets(out, "Assumptions", [_assumption(item) for item in result.assumptions])

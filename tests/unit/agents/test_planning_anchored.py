@@ -13,6 +13,7 @@ from agents.planning.graph import run_plan
 from agents.planning.resolve import resolve
 from agents.planning.state import NoKnowledge
 from agents.request import PlanRequest
+from app.tables import show_plan
 from projector import catalog
 from projector.anchor.anchor import Anchor
 from projector.anchor.anchored_batch import AnchoredBatch
@@ -97,6 +98,13 @@ def test_a_gain_that_rests_on_slowness_staying_behind_is_a_risk() -> None:
     assert narrow
     for proposal in narrow:
         assert any("were this plan as much slower" in risk for risk in proposal.risks)
+
+
+def test_the_command_line_tells_what_corrects_the_projections(capsys: pytest.CaptureFixture[str]) -> None:
+    show_plan(plan(trace_on(machine(link=0.6))), None)
+    shown = capsys.readouterr().out
+    assert "What corrects the projections" in shown
+    assert "on the own chip corrected by the trace" in shown
 
 
 def test_the_same_trace_gives_the_same_answer() -> None:

@@ -80,6 +80,8 @@ def test_a_slow_host_is_carried_by_launches():
     modelled, anchored = errors(SMALL_JOB, hardware, step, doublings=2.0)
     assert modelled > 0.35
     assert anchored < 0.08
+    current = SMALL_JOB.anchored(step, SMALL_JOB.current)
+    assert float(current.terms.breakdown.total_s[0]) == pytest.approx(step.total_s, rel=1e-9)
     # half as many micro-batches, each twice as large, need half the launches
     twice = SMALL_JOB.current.model_copy(update={"micro_batch": 2, "grad_accum": 4})
     before, after = SMALL_JOB.anchored(step, SMALL_JOB.current, twice).step_time_s
