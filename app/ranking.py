@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from agents.evaluation.frameworks import FRAMEWORKS, frameworks_of
+from agents.evaluation.frameworks import FRAMEWORKS, Framework, frameworks_of
 from agents.planning.request_checks import check_request
 from agents.request import PlanRequest
 from app.schemas_ranking import RankRequest, SizeRequest
@@ -81,14 +81,19 @@ def _stack(name: str | None, workload: WorkloadSpec) -> Stack | None:
         return None
     if workload.phase != "training":
         raise InvalidDescription("framework names a training stack", hint="leave it out for serving")
-    found = frameworks_of((name,))
-    if not found:
-        spellings = [spelling for one in FRAMEWORKS for spelling in one.spellings]
-        raise UnknownName("framework", name, spellings)
-    (framework,) = found
+    framework = framework_named(name)
     return Stack(
         name=framework.name,
         limits=framework.limits(),
         runs=lambda plans: framework.runs(plans.take(framework.allows(plans))),
         software=framework.software,
     )
+
+
+def framework_named(name: str) -> Framework:
+    """The framework of that name. UnknownName with the nearest spellings."""
+    found = frameworks_of((name,))
+    if not found:
+        spellings = [spelling for one in FRAMEWORKS for spelling in one.spellings]
+        raise UnknownName("framework", name, spellings)
+    return found[0]

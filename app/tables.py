@@ -116,7 +116,7 @@ def show_projection(answer: ProjectAnswer) -> None:
     ]
     out.print(table(("figure", "value"), rows, (LEFT, RIGHT)))
     section(out, "Where a step goes")
-    out.print(_breakdown_table(projection.breakdown))
+    out.print(breakdown_table(projection.breakdown))
     if projection.links:
         section(out, "Which links each axis crosses")
         out.print(_links_table(projection.links))
@@ -164,7 +164,9 @@ def _window_table(shares: TimeShares) -> Table:
     return table(("part", "time [ms]", "of the window"), rows, (LEFT, RIGHT, RIGHT))
 
 
-def _breakdown_table(breakdown: TimeBreakdown) -> Table:
+def breakdown_table(breakdown: TimeBreakdown) -> Table:
+    """The parts of a step, then what they are made of."""
+
     def row(label: str, time_s: float | None) -> tuple[str, str, str]:
         share = None if time_s is None or breakdown.total_s == 0 else time_s / breakdown.total_s
         return label, ms(time_s), percent(share)

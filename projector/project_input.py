@@ -150,10 +150,14 @@ def _lengths_sentence(lengths: SequenceLengths, seq_len: int) -> str:
 def _adapter_sentence(adapter: Adapter, model: ModelArchitecture) -> str:
     """What a projection of adapters leaves open; InvalidDescription where the model has no such projection."""
     check_targets(model, adapter)
-    untouched = " and none on routed experts" if model.is_moe and "experts" not in adapter.targets else ""
+    untouched = [
+        *(["routed experts"] if model.is_moe and "experts" not in adapter.targets else []),
+        *(["recurrent mixers"] if any(sort.recurrence is not None for sort in model.by_sort()) else []),
+    ]
+    none = f", none on {' and '.join(untouched)}" if untouched else ""
     return (
-        f"adapters of rank {adapter.rank} on {', '.join(adapter.targets)}{untouched}, without dropout; the interval is "
-        "that of steps that train all weights"
+        f"adapters of rank {adapter.rank} on {', '.join(adapter.targets)}{none}, without dropout; the interval is that "
+        "of steps that train all weights"
     )
 
 

@@ -22,7 +22,7 @@ from projector.training import project_training
 from projector.units import bytes_to_gb
 
 # 10th and 90th percentile of measured over projected step time, rounded outwards
-INTERVAL = IntervalRule(0.75, 1.35, "80 % of 17 published RL steps measured within these factors of the projection")
+INTERVAL = IntervalRule(0.75, 1.3, "80 % of 17 published RL steps measured within these factors of the projection")
 
 
 def project_rl(

@@ -23,8 +23,8 @@ from projector.specs.rl import RlStep
 POINTS = 24
 # Host time of a decode step beside what a serving engine adds: requests handed over one by one, log-probabilities of
 # every token, workers driven through a cluster's scheduler. One figure for all, chosen on the published NeMo RL steps
-# whose pools work apart (6 rows of three models on two chips, where generation decides the step; 0 to 30 ms in steps of
-# 5 were compared, and leaving a model and chip out moves the choice by one step at most).
+# whose pools work apart (7 rows of three models on two chips; 0 to 30 ms in steps of 5 were compared). No group of one
+# model and chip left out moves the choice, nor do the 10 steps of colocated pools, which it was not chosen on.
 DRIVEN_STEP_S = 15e-3
 
 

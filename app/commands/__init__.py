@@ -3,7 +3,21 @@
 import argparse
 from typing import Protocol
 
-from app.commands import catalog, compare, demo, diagnose, eval, knowledge, plan, project, rank, serve, size, summarise
+from app.commands import (
+    catalog,
+    compare,
+    demo,
+    diagnose,
+    eval,
+    knowledge,
+    plan,
+    project,
+    rank,
+    rl,
+    serve,
+    size,
+    summarise,
+)
 
 
 class Command(Protocol):
@@ -29,6 +43,7 @@ COMMANDS: dict[str, Command] = {
     "project": project,
     "rank": rank,
     "size": size,
+    "rl": rl,
     "eval": eval,
     "catalog": catalog,
     "knowledge": knowledge,

@@ -146,7 +146,7 @@ def _parts(name: str, product: Product, scope: Scope) -> tuple[Part, ...]:
         return (("output", product.outer),)
     if name.startswith("expert_latent"):
         return ()
-    if name.startswith("expert_"):
+    if name in ("expert_up", "expert_down"):
         halves: tuple[Part, ...] = (("experts", product.outer / 2), ("experts", product.outer / 2))
         return halves if name == "expert_up" and model.gated_mlp else (("experts", product.outer),)
     if name in ("mlp_up", "shared_expert_up"):
