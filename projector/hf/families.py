@@ -77,6 +77,11 @@ FAMILIES: dict[str, Family] = {
     "mimo_v2_flash": Family(moe=True, head_dim_derived=False),
     "nemotron-nas": Family(),
     "kimi_linear": Family(moe=True, latent=True, mtp=True, positions="none", kv_heads_default_to_heads=True),
+    "jamba": Family(moe=True, positions="none"),
+    "granitemoehybrid": Family(moe=True, kv_heads_default_to_heads=True),
+    "bamba": Family(),
+    "falcon_h1": Family(),
+    "minimax": Family(moe=True, head_dim_derived=False),
     "gpt_oss": Family(moe=True, attention_bias=True, head_dim_derived=False),
     "minimax_m2": Family(
         moe=True,
@@ -144,7 +149,7 @@ VARYING = "layers that differ in heads, head size or width"
 
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("mamba", "mamba2", "falcon_mamba", "rwkv"), "state-space layers"),
-    **dict.fromkeys(("jamba", "bamba", "zamba2", "olmo_hybrid", "falcon_h1"), HYBRID),
+    **dict.fromkeys(("zamba2", "olmo_hybrid"), HYBRID),
     "deepseek_v4": "attention over compressed keys, of another kind from layer to layer",
     **dict.fromkeys(("deci", "step3p5", "step3p7"), VARYING),
     "gemma4_small": "key and value sharing and widths its source does not state",

@@ -76,6 +76,19 @@ CONFIGS |= {
        "num_experts_per_tok": 2, "kv_lora_rank": 256, "q_lora_rank": None, "linear_num_heads": 8,
        "linear_head_dim": 128, "pad_token_id": 1},
 }  # fmt: skip
+MAMBA_2 = GQA | {"mamba_n_heads": 32, "mamba_d_head": 64}
+CONFIGS |= {
+    "jamba": GQA
+    | {"num_hidden_layers": 8, "attn_layer_period": 4, "attn_layer_offset": 2, "expert_layer_period": 2,
+       "expert_layer_offset": 1, "num_experts": 4, "pad_token_id": 1},
+    "granitemoehybrid": MAMBA_2
+    | {"num_local_experts": 8, "intermediate_size": 512, "shared_intermediate_size": 1024, "pad_token_id": 1,
+       "layer_types": ["mamba", "mamba", "attention", "mamba"]},
+    "bamba": MAMBA_2 | {"attn_layer_indices": [2]},
+    "falcon_h1": MAMBA_2 | {"mamba_d_ssm": 2048, "mamba_rms_norm": True},
+    "minimax": EXPERTS
+    | {"intermediate_size": 512, "layer_types": ["linear_attention", "full_attention"] * 2},
+}  # fmt: skip
 # The same model_type in another of its forms.
 FORMS = {
     "gemma4_text with experts": GQA

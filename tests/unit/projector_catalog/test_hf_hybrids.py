@@ -183,3 +183,77 @@ def test_what_a_kimi_linear_config_lacks_or_adds_is_refused(changes, reason):
 def test_latent_experts_and_a_gate_are_read_where_a_kimi_model_has_them():
     model = read(KIMI, routed_expert_hidden_size=256, mla_use_output_gate=True)
     assert (model.expert_latent_size, model.attention_gate) == (256, True)
+
+
+SMALL = {
+    "num_hidden_layers": 4, "hidden_size": 1024, "num_attention_heads": 16, "num_key_value_heads": 4,
+    "intermediate_size": 2048, "vocab_size": 32000, "tie_word_embeddings": False,
+}  # fmt: skip
+MAMBA_2 = {
+    "mamba_n_heads": 32, "mamba_d_head": 64, "mamba_n_groups": 1, "mamba_d_state": 128, "mamba_d_conv": 4,
+    "mamba_expand": 2, "mamba_chunk_size": 256,
+}  # fmt: skip
+JAMBA = SMALL | {
+    "model_type": "jamba", "attn_layer_period": 4, "attn_layer_offset": 2, "expert_layer_period": 2,
+    "expert_layer_offset": 1, "num_experts": 4, "num_experts_per_tok": 2, "mamba_d_state": 16, "mamba_d_conv": 4,
+    "mamba_expand": 2, "mamba_dt_rank": "auto",
+}  # fmt: skip
+GRANITE = SMALL | MAMBA_2 | {
+    "model_type": "granitemoehybrid", "num_local_experts": 8, "num_experts_per_tok": 2, "intermediate_size": 512,
+    "shared_intermediate_size": 1024, "position_embedding_type": "nope",
+    "layer_types": ["mamba", "attention", "mamba", "mamba"],
+}  # fmt: skip
+MINIMAX = SMALL | {
+    "model_type": "minimax", "head_dim": 64, "num_local_experts": 8, "num_experts_per_tok": 2,
+    "attn_type_list": [0, 0, 0, 1], "block_size": 256,
+}  # fmt: skip
+
+
+def test_jamba_scans_channels_and_mixes_experts_in():
+    model = read(JAMBA)
+    assert [(sort.layers, sort.recurrent, sort.mlp) for sort in model.sorts] == [
+        (1, True, "dense"), (2, True, "experts"), (1, False, "dense"),
+    ]  # fmt: skip
+    mixer = model.recurrence
+    assert mixer is not None
+    assert (mixer.kind, mixer.heads, mixer.state_size, mixer.step_rank) == ("mamba1", 2048, 16, 64)
+
+
+def test_granite_has_experts_beside_a_shared_mlp_or_that_mlp_alone():
+    model = read(GRANITE)
+    assert [(sort.layers, sort.recurrent) for sort in model.sorts] == [(3, True), (1, False)]
+    assert (model.shared_experts, model.moe_layers, model.positions) == (2, 4, "none")
+    dense = read(GRANITE, num_local_experts=0)
+    assert (dense.is_moe, dense.intermediate_size) == (False, 1024)
+
+
+def test_falcon_h1_has_both_mixers_in_every_layer_and_bamba_one():
+    both = read(SMALL | MAMBA_2 | {"model_type": "falcon_h1", "mamba_d_ssm": 2048})
+    (sort,) = both.sorts
+    assert (sort.layers, sort.attention, sort.recurrent) == (4, True, True)
+    bamba = read(SMALL | MAMBA_2 | {"model_type": "bamba", "attn_layer_indices": [1]})
+    assert [(sort.layers, sort.attention) for sort in bamba.sorts] == [(3, False), (1, True)]
+
+
+def test_minimax_attends_by_lightning_in_most_layers():
+    model = read(MINIMAX)
+    assert [(sort.layers, sort.recurrent) for sort in model.sorts] == [(3, True), (1, False)]
+    assert model.recurrence is not None
+    assert (model.recurrence.kind, model.recurrence.state_elements) == ("lightning", 16 * 64 * 64)
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (JAMBA | {"attn_layer_offset": 4}, "attn_layer_offset 4 is not below"),
+        (JAMBA | {"mamba_d_state": None}, "lacks mamba_d_state"),
+        (GRANITE | {"mamba_d_head": 32}, "are not the inner width"),
+        (GRANITE | {"layer_types": ["mamba"]}, "has to list 4 layers"),
+        (GRANITE | {"position_embedding_type": "alibi"}, "position_embedding_type 'alibi'"),
+        (SMALL | MAMBA_2 | {"model_type": "bamba"}, "lacks attn_layer_indices"),
+        (MINIMAX | {"attn_type_list": [2, 0, 0, 1]}, "attn_type_list has to name 4 layers"),
+    ],
+)
+def test_what_a_mamba_hybrid_lacks_is_refused(config, reason):
+    with pytest.raises(InvalidDescription, match=reason):
+        read(config)
