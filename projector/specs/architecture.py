@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from projector.specs.architecture_checks import contradictions
 from projector.specs.layer_sort import LayerSort, MlpKind
 from projector.specs.plan import Dtype
 from projector.specs.record import MOST_TOKENS, MOST_WIDTH, Record
@@ -98,63 +99,10 @@ class ModelArchitecture(Record):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.heads % self.kv_heads:
-            raise ValueError(f"kv_heads {self.kv_heads} does not divide heads {self.heads}")
-        if self.experts and not (self.experts_per_token and self.moe_intermediate_size):
-            raise ValueError("a mixture of experts needs experts_per_token and moe_intermediate_size")
-        if self.experts_per_token > self.experts:
-            raise ValueError(f"experts_per_token {self.experts_per_token} > experts {self.experts}")
-        if self.first_dense_layers and self.moe_every_layers > 1:
-            raise ValueError("leading dense layers and dense layers in between are not modelled together")
-        if (self.sliding_layers or self.chunked_window) and self.sliding_window is None:
-            raise ValueError("sliding_layers or chunked_window without sliding_window")
-        if max(self.sliding_layers, self.first_dense_layers) > self.layers:
-            raise ValueError("more sliding or dense layers than layers")
-        if self.positions == "learned" and self.max_positions is None:
-            raise ValueError("learned positions without max_positions")
-        if (self.index_heads > 0) != (self.index_topk > 0) or (self.index_heads > 0) != (self.index_head_dim > 0):
-            raise ValueError("sparse attention needs index_topk, index_heads and index_head_dim")
-        if self.index_topk and self.sliding_layers and not self.sorts:
-            raise ValueError("windows and sparse attention in one model need sorts of layers")
-        self._check_latent_attention()
-        self._check_sorts()
-        if self.trained_mtp_layers and (self.parallel_block or not self.attention_layers):
-            raise ValueError("prediction layers of models with parallel blocks or without attention are not modelled")
+        found = next(contradictions(self), None)
+        if found is not None:
+            raise ValueError(found)
         return self
-
-    def _check_sorts(self) -> None:
-        recurrent = any(sort.recurrent for sort in self.sorts)
-        if recurrent != (self.recurrence is not None):
-            raise ValueError("recurrence belongs to models with recurrent layers in `sorts`, and to them alone")
-        if not self.sorts:
-            if self.layer_embedding_size:
-                raise ValueError("embeddings of each layer's own are modelled with sorts of layers")
-            return
-        if sum(sort.layers for sort in self.sorts) != self.layers:
-            raise ValueError(f"sorts hold {sum(sort.layers for sort in self.sorts)} layers, the model {self.layers}")
-        if self.first_dense_layers or self.moe_every_layers > 1 or self.parallel_block:
-            raise ValueError("sorts say which layers are dense: first_dense_layers and the like do not go with them")
-        if any(sort.mlp == "experts" for sort in self.sorts) != self.is_moe:
-            raise ValueError("experts belong to models with layers of experts in `sorts`, and to them alone")
-        for sort in self.sorts:
-            heads, kv_heads = sort.heads or self.heads, sort.kv_heads or self.kv_heads
-            if heads % kv_heads:
-                raise ValueError(f"kv_heads {kv_heads} does not divide heads {heads}")
-            if self.is_mla and (sort.heads or sort.kv_heads or sort.head_dim):
-                raise ValueError("latent attention has the same heads in every layer")
-
-    def _check_latent_attention(self) -> None:
-        dims = (self.q_lora_rank, self.qk_nope_head_dim, self.qk_rope_head_dim)
-        if not self.is_mla:
-            if any(dims):
-                raise ValueError("latent attention sizes without kv_lora_rank")
-            return
-        if not all((*dims[1:], self.v_head_dim)):
-            raise ValueError("latent attention needs qk_nope_head_dim, qk_rope_head_dim and v_head_dim")
-        if self.head_dim != self.qk_nope_head_dim + self.qk_rope_head_dim:
-            raise ValueError("head_dim of latent attention is qk_nope_head_dim + qk_rope_head_dim")
-        if self.kv_heads != self.heads:
-            raise ValueError("latent attention has as many key and value heads as heads")
 
     @property
     def is_moe(self) -> bool:
