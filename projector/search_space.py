@@ -126,8 +126,8 @@ def explore_in_blocks(
 ) -> BlockedSpace:
     """As `explore` for spaces of up to `most` plans, narrowed only beyond that; memory grows with one block alone.
 
-    Every block but the last has plans_at_once plans. InvalidDescription beside the reasons of `candidates` where more
-    than `most` plans stand although everything that may be narrowed was.
+    Every block but the last has plans_at_once plans, the last up to half as many again. InvalidDescription beside the
+    reasons of `candidates` where more than `most` plans stand although everything that may be narrowed was.
     """
     search = _search(workload, architecture, cluster, hardware, constraints, current)
     growth = GROWTHS[workload.phase]

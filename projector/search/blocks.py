@@ -76,20 +76,25 @@ def row_blocks(search: Search, growth: Growth, narrowed: int, rows_at_once: int)
 
 
 def even_blocks(batches: Iterable[PlanBatch], size: int) -> Iterator[PlanBatch]:
-    """The same plans in the same order, `size` to a batch, the last one smaller; no batch is empty."""
+    """The same plans in the same order, `size` to a batch, the last one up to half as many again; none is empty."""
     waiting: list[PlanBatch] = []
     for batch in batches:
         waiting.append(batch)
         held = sum(len(one) for one in waiting)
-        if held >= size:
+        if held >= 2 * size:
             joined = PlanBatch.concat(waiting)
-            whole = held - held % size
+            whole = held - size - held % size
             for start in range(0, whole, size):
                 yield joined.take(np.arange(start, start + size))
             waiting = [joined.take(np.arange(whole, held))]
-    left = PlanBatch.concat(waiting) if waiting else None
-    if left is not None and len(left):
-        yield left
+    if not waiting:
+        return
+    # a few plans left over cost a call of their own nearly as much as many
+    left = PlanBatch.concat(waiting)
+    cut = size if 2 * len(left) > 3 * size else 0
+    for rows in (np.arange(cut), np.arange(cut, len(left))):
+        if rows.size:
+            yield left.take(rows)
 
 
 def _passes(blocks: Iterator[Rows], most: int) -> bool:
