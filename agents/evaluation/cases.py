@@ -21,6 +21,7 @@ from agents.evaluation.refusal import Refused, first_problem
 from agents.evaluation.rollouts import RlOption
 from agents.evaluation.rows import MeasuredRow
 from agents.evaluation.targets import Target, target_of
+from projector.cost.stages import ends_count_as_layers
 from projector.errors import ShardwiseError
 from projector.legality import legal_mask
 from projector.specs.architecture import ModelArchitecture
@@ -247,11 +248,14 @@ class _Reading:
         return usual or plans
 
     def _legal(self, plans: tuple[ParallelismPlan, ...], workload: WorkloadSpec) -> tuple[ParallelismPlan, ...]:
-        """The plans without those whose open number of virtual stages is not legal; what a row states stays."""
+        """The plans without those whose open number of virtual stages is not legal or cuts uneven chunks; what a row
+        states stays."""
         if self.row.plan.vp is not None or all(plan.vp == 1 for plan in plans):
             return plans
         batch = PlanBatch.from_plans(plans)
-        legal = legal_mask(batch, workload, self.architecture, self.cluster, self.hardware)
+        layers, chunks = self.architecture.layers, batch.pp * batch.vp
+        even = (layers % chunks == 0) | ends_count_as_layers(layers, chunks)
+        legal = even & legal_mask(batch, workload, self.architecture, self.cluster, self.hardware)
         return tuple(plan for plan, keeps in zip(plans, legal, strict=True) if keeps or plan.vp == 1)
 
 

@@ -7,8 +7,6 @@ checks of `validate_args`; tests/data/exporters/megatron_arguments.json lists th
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from agents.exporters.account import Account
 from agents.exporters.exporter import UNKNOWN, Job, Known, LaunchConfig, ParsedLaunch, Variable, spread
 from agents.exporters.megatron_experts import place_experts
@@ -18,11 +16,12 @@ from agents.exporters.megatron_recompute import choose_recompute
 from agents.exporters.megatron_sharding import shard_data_parallelism
 from agents.exporters.refusal import cannot_launch
 from agents.exporters.render import command_arguments
-from projector.cost.stages import ends_count_as_layers
+from projector.cost.layer_split import Split, chunk_lengths, ends_count
 from projector.rules.training_rules import SERVING_FIELDS
-from projector.specs.plan import Phase
+from projector.specs.plan import ParallelismPlan, Phase
 
 SCRIPT = "pretrain_gpt.py"
+LAYOUT = "--pipeline-model-parallel-layout"
 FLOAT_FLAGS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "bf16": (("--bf16", None),),
     "fp16": (("--fp16", None),),
@@ -112,6 +111,8 @@ def _layout(account: Account, job: Job) -> None:
     _sequence_parallelism(account, job)
     if plan.vp > 1 and plan.pp == 1:
         account.refuse("vp", "virtual stages need pp > 1", instead="one stage", inert=True)
+    elif plan.vp > 1 and model is not None and _needs_layout(plan, model.layers):
+        account.said("vp", [LAYOUT], note="the layout has pp * vp parts")
     elif plan.vp > 1:
         account.say("vp", ("--num-virtual-stages-per-pipeline-rank", plan.vp))
     else:
@@ -123,7 +124,7 @@ def _layout(account: Account, job: Job) -> None:
         account.refuse("schedule", "the schedule follows from the virtual stages", instead=runs, inert=plan.pp == 1)
     uneven = _end_stages(account)
     if model is not None and plan.pp > 1 and not uneven:
-        _split_layers(account, model.layers, plan.pp, plan.vp)
+        _split_layers(account, model.layers)
 
 
 def _end_stages(account: Account) -> bool:
@@ -168,24 +169,30 @@ def _context_kind(account: Account) -> None:
         account.say("cp_kind", ("--cp-comm-type", ({"all_to_all": "a2a"}.get(plan.cp_kind, plan.cp_kind),)))
 
 
-def _split_layers(account: Account, layers: int, stages: int, virtual_stages: int) -> None:
+def _needs_layout(plan: ParallelismPlan, layers: int) -> bool:
+    """Whether no other argument says how layers are split: they do not divide, nor with embedding and head counted."""
+    chunks = plan.pp * plan.vp
+    if plan.first_stage_layers or plan.last_stage_layers or layers % chunks == 0:
+        return False
+    return plan.vp == 1 or not ends_count(layers, chunks)
+
+
+def _split_layers(account: Account, layers: int) -> None:
     """How layers that do not divide are split, as the projector splits them.
 
-    Embedding and head count as a layer each where that makes equal chunks; otherwise the longer stages come first, as
-    the last one also holds the head.
+    Embedding and head count as a layer each where that makes equal chunks; otherwise the longer chunks come first, as
+    the last one also holds the head. A layout lists pp * vp parts in the order of the model.
     """
-    chunks = stages * virtual_stages
-    if layers % chunks == 0:
-        return
-    if ends_count_as_layers(layers, np.array(chunks)):
+    plan = account.plan
+    chunks = plan.pp * plan.vp
+    if _needs_layout(plan, layers):
+        lengths = chunk_lengths(layers, Split(plan.pp, plan.vp)).ravel().tolist()
+        account.add(LAYOUT, "E" + "|".join(f"t*{length}" for length in lengths) + "L")
+        account.note(f"{layers} layers do not divide into {chunks} stages: they hold {lengths[0]} to {lengths[-1]}.")
+    elif layers % chunks:
         account.add("--account-for-embedding-in-pipeline-split")
         account.add("--account-for-loss-in-pipeline-split")
         account.note(f"{layers} layers, embedding and head divide into {chunks} equal chunks: both count as a layer.")
-    elif virtual_stages == 1:
-        shorter, longer = divmod(layers, stages)
-        lengths = [shorter + 1] * longer + [shorter] * (stages - longer)
-        account.add("--pipeline-model-parallel-layout", "E" + "|".join(f"t*{length}" for length in lengths) + "L")
-        account.note(f"{layers} layers do not divide into {stages} stages: they hold {lengths[0]} to {lengths[-1]}.")
 
 
 def _batch(account: Account, job: Job) -> None:

@@ -1,14 +1,18 @@
 """Megatron-LM arguments read back as a plan."""
 
+import re
 from collections.abc import Sequence
 
 from agents.exporters.arguments import Arguments, divided, flags, plan_of
 from agents.exporters.exporter import Known, ParsedLaunch
 from agents.exporters.megatron_recompute import usual_modules
+from agents.wording import quoted
 from projector.errors import InvalidDescription
 
 ZERO_STAGE = {"no_shard": "0", "optim": "1", "optim_grads": "2", "optim_grads_params": "3"}
 CONTEXT_KIND = {"p2p": "ring", "a2a": "all_to_all", "all_gather": "all_gather"}
+# parts of E, t, m and L, each perhaps so many times; groups in brackets are left out
+LAYOUT = re.compile(r"[EtmL*0-9|,]{1,4096}")
 GRANULARITY = {"full": "full", "selective": "selective"}
 
 
@@ -20,7 +24,7 @@ def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
     cp = given.count("--context-parallel-size")
     dp = divided(_world_size(given, known.devices), tp * pp * cp, "tp * pp * cp of the processes")
     micro_batch = given.count("--micro-batch-size")
-    vp = given.count("--num-virtual-stages-per-pipeline-rank")
+    vp = _virtual_stages(given, pp)
     fsdp, zero_stage, optimizer_shard = _sharding(given, dp, cp)
     ep, etp = _experts(given, tp, known)
     fields = {
@@ -60,6 +64,19 @@ def _world_size(given: Arguments, devices: int | None) -> int:
     if devices is None:
         raise InvalidDescription("the number of processes is not in the arguments", hint="state the devices")
     return devices
+
+
+def _virtual_stages(given: Arguments, pp: int) -> int:
+    """Stated, or the parts of a layout over pp; how long they are is not read, only how many."""
+    layout = given.text("--pipeline-model-parallel-layout")
+    if layout is None:
+        return given.count("--num-virtual-stages-per-pipeline-rank")
+    if not LAYOUT.fullmatch(layout):
+        raise InvalidDescription(
+            f"--pipeline-model-parallel-layout {quoted(layout)!r} is not read: only parts like those of Et*4|t*3|t*3L",
+            hint="write the parts out, without groups in brackets",
+        )
+    return divided(layout.count("|") + 1, pp, "pp of the parts of the layout")
 
 
 def _sharding(given: Arguments, dp: int, cp: int) -> tuple[int, int, int]:

@@ -79,24 +79,14 @@ def _dense_has_no_experts(plans: PlanBatch, setting: Setting) -> Breach | None:
 
 
 def _stages(plans: PlanBatch, setting: Setting) -> Breach:
-    """Every stage holds at least one layer; stages may be uneven where nothing is interleaved.
+    """Every chunk holds at least one layer, save that the first may hold the embedding alone and the last the head.
 
-    So does every chunk, save that the first may hold the embedding alone and the last the head.
+    Chunks may be uneven (Megatron-Core's pipeline layouts, torchtitan's split by layers).
     """
     chunks, layers = plans.pp * plans.vp, setting.model.layers
     ends = (plans.vp > 1) & ends_count_as_layers(layers, chunks) & ~_uneven(plans)
     too_many = (chunks > layers) & ~ends
     return breach(plans, too_many, chunks, layers)
-
-
-def _even_virtual_stages(plans: PlanBatch, setting: Setting) -> Breach:
-    """Interleaving needs chunks of equal size, with or without embedding and head counted as a layer each.
-
-    Stages of unequal length have rules of their own.
-    """
-    chunks, layers = plans.pp * plans.vp, setting.model.layers
-    even = (layers % chunks == 0) | ends_count_as_layers(layers, chunks)
-    return breach(plans, (plans.vp > 1) & ~even & ~_uneven(plans), chunks, layers)
 
 
 def _uneven(plans: PlanBatch) -> Switch:
@@ -142,7 +132,6 @@ MODEL_RULES: tuple[Rule, ...] = (
     Rule("experts", "ep (experts)", "does not divide", _experts, needs_model=True),
     Rule("dense_has_no_experts", "ep * etp of a dense model", ">", _dense_has_no_experts, needs_model=True),
     Rule("stages", "pp * vp (layers)", ">", _stages, needs_model=True),
-    Rule("even_virtual_stages", "pp * vp (layers)", "does not divide", _even_virtual_stages, needs_model=True),
     Rule("end_chunks", "vp (layers of a stage of its own length)", "does not divide", _end_chunks, needs_model=True),
     Rule("middle_stages", "chunks of the other stages (their layers)", "does not divide", _middle_stages,
          needs_model=True),

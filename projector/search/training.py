@@ -142,7 +142,8 @@ def _with_schedules(search: Search, rows: Rows, *, few: bool) -> Rows:
     possible = (rows["pp"] > 1) & (rows["grad_accum"] % rows["pp"] == 0)
     if search.architecture is not None:
         layers, parts = search.architecture.layers, rows["pp"] * rows["vp"]
-        possible &= (layers % parts == 0) | ends_count_as_layers(layers, parts)
+        given = (rows["vp"] == search.base.vp) & (rows["pp"] == search.base.pp)
+        possible &= (layers % parts == 0) | ends_count_as_layers(layers, parts) | given
     rows = keep(rows, ~interleaved | possible)
     # other orders only where the current plan or a constraint has one: few stacks run them
     usual = np.where(rows["vp"] > 1, "interleaved", "1f1b")

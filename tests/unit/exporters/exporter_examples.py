@@ -152,7 +152,7 @@ def serving_jobs(draw):
 
 
 def _interleaves(model, chunks):
-    return chunks <= model.layers and 0 in (model.layers % chunks, (model.layers + 2) % chunks)
+    return chunks <= model.layers
 
 
 def _splits(model, tp):

@@ -51,6 +51,31 @@ def test_stages_that_do_not_divide_get_a_layout_with_the_longer_ones_first():
     assert any("61 layers" in note for note in config.notes)
 
 
+def test_chunks_that_do_not_divide_get_a_layout_in_place_of_their_number():
+    config = exported(model="deepseek-v3", pp=4, vp=2, schedule="interleaved", grad_accum=4)
+    assert value_of(config, "--pipeline-model-parallel-layout") == "Et*8|t*8|t*8|t*8|t*8|t*7|t*7|t*7L"
+    assert not has(config, "--num-virtual-stages-per-pipeline-rank")
+    assert EXPORTER.parse(config.command).plan.vp == 2
+
+
+def test_a_layout_with_groups_is_refused_by_name():
+    with pytest.raises(InvalidDescription, match="layout"):
+        EXPORTER.parse(("--pipeline-model-parallel-layout", "E|(t|)*3L"), Known(devices=8))
+
+
+def test_first_and_last_stages_of_their_own_length_are_written():
+    config = exported(model="deepseek-v3", pp=4, first_stage_layers=16, last_stage_layers=13, grad_accum=4)
+    assert value_of(config, "--decoder-first-pipeline-num-layers") == 16
+    assert value_of(config, "--decoder-last-pipeline-num-layers") == 13
+    assert not has(config, "--pipeline-model-parallel-layout")
+
+
+@pytest.mark.parametrize("schedule", ["zero_bubble", "dualpipe"])
+def test_schedules_without_an_argument_are_refused(schedule):
+    config = exported(pp=4, schedule=schedule, grad_accum=8)
+    assert outcome(config, "schedule") == "refused"
+
+
 @pytest.mark.parametrize(
     ("fields", "flags"),
     [

@@ -38,8 +38,7 @@ def change(plan, **fields):
     [
         (change(LEGAL, dp=1, grad_accum=64), "device_count", "devices 4 != 8"),
         (change(LEGAL, compute_dtype="int8"), "training_dtype", "training recipes for int8 0 < 1"),
-        (change(LEGAL, dp=4, pp=2, tp=1, sp=False, vp=3, schedule="interleaved", grad_accum=16), "even_virtual_stages",
-         "pp * vp (layers) 6 does not divide 32"),
+        (change(LEGAL, dp=2, pp=4, tp=1, sp=False, vp=9, schedule="interleaved"), "stages", "pp * vp (layers) 36 > 32"),
         (change(LEGAL, ep=2), "dense_has_no_experts", "ep * etp of a dense model 2 > 1"),
         (change(LEGAL, grad_accum=16), "global_batch", "dp * micro_batch * grad_accum 32 != 64"),
         (change(LEGAL, tp=1, dp=8, grad_accum=8), "sp_needs_tp", "tp with sp 1 < 2"),
