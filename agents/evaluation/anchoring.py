@@ -27,6 +27,7 @@ from projector.specs.plan_batch import PlanBatch
 
 # half the doublings of all degrees: beyond, nothing is left of a ratio in the sweeps this was chosen on
 FAR_DOUBLINGS = 3.0
+NO_ONE_STEP = "a step of reinforcement learning is made of generation and several passes, not of one training step"
 Values = NDArray[np.float64]
 
 
@@ -49,10 +50,11 @@ def anchor_report(
 ) -> AnchorReport:
     """The report over all rows."""
     found = sort_rows(rows, strata, say)
-    sweeps = _sweeps([one for one in found.scored if one.measured_s is not None])
+    timed = [one for one in found.scored if one.measured_s is not None]
+    refused = [(one.case.row.id, NO_ONE_STEP) for one in timed if one.case.rl]
+    sweeps = _sweeps([one for one in timed if not one.case.rl])
     say(f"{sum(len(sweep.ones) for sweep in sweeps)} runs in {len(sweeps)} sweeps; anchoring")
     pairs: list[Pairs] = []
-    refused: list[tuple[str, str]] = []
     for sweep in sweeps:
         pairs += _pairs_of(sweep, refused)
     return AnchorReport(

@@ -54,7 +54,7 @@ GROUP_A_DOUBLING = 0.5
 FLOW_GROUP: dict[Flow, GroupName] = {"tp": "tp", "cp": "cp", "data": "data", "pp": "pp", "ep": "ep"}
 # fields that say by what means a flow travels: other messages, another algorithm
 OTHER_MEANS: dict[Flow, tuple[str, ...]] = {
-    "tp": ("sp",), "cp": (), "data": ("zero_stage",), "pp": (), "ep": ("expert_dispatch",),
+    "tp": ("sp",), "cp": ("cp_kind",), "data": ("zero_stage",), "pp": (), "ep": ("expert_dispatch",),
 }  # fmt: skip
 FLOW_AXES: dict[Flow, tuple[Axis, ...]] = {
     "tp": ("tp",), "cp": ("cp",), "data": ("dp", "fsdp"), "pp": ("pp",), "ep": ("ep",),

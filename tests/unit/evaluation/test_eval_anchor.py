@@ -66,3 +66,16 @@ def test_an_anchor_that_measured_something_else_is_refused_by_id():
     assert report.n_pairs == 1
     assert report.refused_anchors[0].ids == ("row-1",)
     assert "5 times the projected one" in report.refused_anchors[0].reason
+
+
+def test_a_step_of_reinforcement_learning_is_no_anchor():
+    algorithm = {"algorithm": "GRPO", "policy": "On policy", "gen_tp": 2, "gen_pp": 1, "gen_gbs": 256}
+    step = {
+        "phase": "rl",
+        "seq_len": 2048,
+        "measured": {"step_time_s": 60.0},
+        "adopted": {"dp": None, "recompute": None, "extra": algorithm | {"gen_avg_seq": 1024}},
+    }
+    report = anchor_report(read(row_values("row-1", **step), row_values("row-2", **step)), {})
+    assert (report.n_sweeps, report.n_pairs) == (0, 0)
+    assert report.refused_anchors[0].ids == ("row-1", "row-2")
