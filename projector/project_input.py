@@ -32,6 +32,7 @@ def check(batch: PlanBatch, workload: WorkloadSpec, cluster: ClusterSpec, hardwa
     if len(batch) == 0:
         raise InvalidDescription("an empty batch of plans has no projection")
     _check_chip(cluster, hardware)
+    _check_host_link(batch, hardware)
     _refuse(batch, batch.phase != workload.phase, f"is not a {workload.phase} plan, as the workload is")
     devices = cluster.chips * hardware.devices_per_chip
     _refuse(
@@ -195,7 +196,8 @@ def _unread_figures(model: ModelArchitecture, hardware: HardwareProfile) -> list
 
 def _host_link(batch: PlanBatch, hardware: HardwareProfile, software: Software) -> list[Assumption]:
     """What copies to host memory rest on, of plans that make any."""
-    copies = (batch.recompute == "full") & software.offloads_inputs
+    by_plan = batch.offload_optimizer.astype(bool) | batch.offload_activations.astype(bool)
+    copies = ((batch.recompute == "full") & software.offloads_inputs) | by_plan
     if hardware.host is None:
         return [
             Assumption(
@@ -204,9 +206,10 @@ def _host_link(batch: PlanBatch, hardware: HardwareProfile, software: Software) 
                 copies,
             )
         ]
+    found = [Assumption("host memory has room for all that is offloaded", by_plan)]
     if hardware.host.bytes_per_s_one_way.unverified:
-        return [Assumption(f"the host link of {hardware.id} was recalled, not re-read: {HOST_LINK}", copies)]
-    return []
+        found.append(Assumption(f"the host link of {hardware.id} was recalled, not re-read: {HOST_LINK}", copies))
+    return found
 
 
 def _check_chip(cluster: ClusterSpec, hardware: HardwareProfile) -> None:
@@ -215,6 +218,16 @@ def _check_chip(cluster: ClusterSpec, hardware: HardwareProfile) -> None:
         raise InvalidDescription(
             f"the cluster is made of {cluster.chip!r}, the hardware profile is {hardware.id!r}",
             hint="project on another chip with a cluster of that chip",
+        )
+
+
+def _check_host_link(batch: PlanBatch, hardware: HardwareProfile) -> None:
+    if hardware.host is None:
+        _refuse(
+            batch,
+            batch.offload_optimizer.astype(bool) | batch.offload_activations.astype(bool),
+            f"offloads to host memory, and no source states the host link of {hardware.id}",
+            hint="add host.bytes_per_s_one_way with its source to the chip's file",
         )
 
 

@@ -168,6 +168,8 @@ def _breakdown(
         by_axis=by_axis,
         idle_s=micro_batches * busiest.launch_idle_s + pipe.bubble_s,
         bubble_s=pipe.bubble_s,
-        exposed_copy_s=micro_batches * busiest.exposed_copy_s,
+        # optimizer state crosses the host link beside the update it is for, both ways at once
+        exposed_copy_s=micro_batches * busiest.exposed_copy_s
+        + np.maximum(times.copied("update") - times.compute("update"), 0.0),
         host_s=micro_batches * times.launched(*MICRO_BATCH_PASSES) * rates.kernel_launch_s,
     )

@@ -180,13 +180,19 @@ def _overlap(account: Account) -> None:
 
 
 def _exchange(account: Account) -> None:
-    """Tokens reach experts as the mesh and the kernels have it; nothing was checked that chooses or overlaps it."""
+    """Tokens reach experts as the mesh and the kernels have it; nothing was checked that chooses or overlaps it, nor
+    another optimizer or host memory."""
     plan = account.plan
     if plan.expert_dispatch == "auto":
         account.imply("expert_dispatch", "follows from the mesh and the kernels of the experts")
     else:
         reason = "follows from the mesh and the kernels of the experts"
         account.refuse("expert_dispatch", reason, instead="auto", inert=plan.ep == 1)
+    for field, off in (("optimizer", "adam"), ("offload_optimizer", False), ("offload_activations", False)):
+        if getattr(plan, field) == off:
+            account.imply(field, "Adam and device memory are the defaults")
+        else:
+            account.refuse(field, "no setting for it was checked in this release", instead=str(off))
     if plan.overlap_ep:
         account.refuse("overlap_ep", "no setting was checked that overlaps two micro-batches", instead="off")
     else:

@@ -11,6 +11,7 @@ from agents.exporters.account import Account
 from agents.exporters.exporter import UNKNOWN, Job, Known, LaunchConfig, ParsedLaunch, Variable, spread
 from agents.exporters.megatron_experts import place_experts
 from agents.exporters.megatron_model import describe_model
+from agents.exporters.megatron_optimizer import choose_optimizer
 from agents.exporters.megatron_parse import parse_megatron
 from agents.exporters.megatron_recompute import choose_recompute
 from agents.exporters.megatron_sharding import shard_data_parallelism
@@ -55,6 +56,7 @@ class Megatron:
         _batch(account, job)
         _precision(account)
         choose_recompute(account, job)
+        choose_optimizer(account)
         sharded = shard_data_parallelism(account, job)
         _overlap_tp(account)
         account.foreign(SERVING_FIELDS, "serving")

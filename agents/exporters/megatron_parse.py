@@ -50,6 +50,8 @@ def parse_megatron(arguments: Sequence[str], known: Known) -> ParsedLaunch:
             given.count("--global-batch-size", dp * micro_batch), dp * micro_batch, "dp * micro batch of the batch"
         ),
         **_recompute(given, vp, known),
+        "optimizer": _optimizer(given),
+        "offload_optimizer": given.has("--optimizer-cpu-offload"),
         "compute_dtype": _compute_dtype(given),
         **_overlap(given, zero_stage),
     }
@@ -124,6 +126,18 @@ def _recompute(given: Arguments, vp: int, known: Known) -> dict[str, object]:
         "recompute_modules": "" if mode != "selective" or modules == usual else "+".join(modules or ["core_attn"]),
         "recompute_layers": layers if mode == "full" and block else 0,
     }
+
+
+def _optimizer(given: Arguments) -> str:
+    """The optimizer, and for Adam the width of its moments. InvalidDescription for one the projector does not price."""
+    name = given.one_of("--optimizer", {"adam": "adam", "muon": "muon", "sgd": "sgd"}, "adam")
+    if not given.has("--use-precision-aware-optimizer"):
+        return name
+    widths = {"fp32": "adam", "bf16": "adam_bf16", "fp16": "adam_bf16", "fp8": "adam_8bit"}
+    first, second = (given.one_of(flag, widths, "adam") for flag in ("--exp-avg-dtype", "--exp-avg-sq-dtype"))
+    if first != second:
+        raise InvalidDescription("the two moments of Adam have different dtypes", hint="give both the same")
+    return first
 
 
 def _compute_dtype(given: Arguments) -> str:

@@ -157,7 +157,9 @@ def gathered_stages(times: StageTimes, switches: Switches, cover: Cover, neighbo
     hidden_s = _hidden(gather_s, cover.ahead_s * neighbours, switches.param_gather) + _hidden(
         scatter_s, cover.back_s * neighbours, switches.grad_reduce & switches.interleaved
     )
-    return AxisTimes.of(gather_s + scatter_s, hidden_s, switches.contention_frac)
+    # pieces of moments that an update of whole matrices waits for, and of the updates
+    traded_s = times.wire("sync", axis="fsdp", kinds=("all_to_all",))
+    return AxisTimes.of(gather_s + scatter_s + traded_s, hidden_s, switches.contention_frac)
 
 
 def sync_neighbours(pp: Column, virtual_stages: Column, micro_batches: Column) -> Column:

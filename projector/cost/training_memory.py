@@ -11,6 +11,7 @@ from projector.graph.adapters import widest_product_bytes
 from projector.graph.columns import Column, Switch
 from projector.graph.context import context_buffer_bytes
 from projector.graph.operator import Operator, in_layers, sort_number
+from projector.graph.optimizer import MASTER_BYTES
 from projector.graph.recompute_modules import freed_bytes
 from projector.graph.recomputed import keeps_every_other_product
 from projector.graph.sync import stages_stay_gathered
@@ -20,8 +21,8 @@ from projector.specs.hardware import HardwareProfile
 # Bytes a parameter, mixed-precision Adam. Replicated weights: 16-bit working copy, fp32 master and two moments, the
 # gradient as the software keeps it. Sharded weights (FSDP): the fp32 master is the shard, 16-bit copies exist only
 # while gathered.
-REPLICATED_BYTES = {"weight": 2.0, "optimizer": 12.0}
-SHARDED_BYTES = {"weight": 4.0, "gradient": 4.0, "optimizer": 8.0}
+REPLICATED_BYTES = {"weight": 2.0}
+SHARDED_BYTES = {"weight": 4.0, "gradient": 4.0}
 # What is gathered at once: the unit in use, the next, and the gradient of the last on its way out.
 GATHERED_UNITS = 3.0
 # Layers whose inputs stand on the device while the others wait in host memory: one in use, one on its way.
@@ -44,8 +45,8 @@ def training_memory(
         transient activation
     reserve: `projector.cost.memory.reserve_bytes`
     capacity: what the runtime counts (`device_bytes`)
-    Sources: Korthikanti et al. 2022 (activations), Rajbhandari et al. 2020 (ZeRO). Left out: offloaded optimizers,
-    reduction buckets, the allocator's behaviour beyond the reserve.
+    Sources: Korthikanti et al. 2022 (activations), Rajbhandari et al. 2020 (ZeRO). Left out: reduction
+    buckets, the allocator's behaviour beyond the reserve.
     """
     fullest, *others = (_on(graph, stage, hardware, micro_batches) for stage in stages)
     for other in others:
@@ -60,6 +61,7 @@ def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile, micro_bat
     each = np.where(_sharded(graph) | (graph.scope.linear_bytes >= 4.0), 1.0, 0.0)
 
     replicated = REPLICATED_BYTES | {"gradient": float(graph.scope.software.gradient_bytes)}
+    offloads = graph.update.offloads
 
     def held(item: str, dense_over: Column, expert_over: Column) -> Column:
         bytes_each = np.where(each > 0, SHARDED_BYTES[item], replicated[item])
@@ -72,17 +74,36 @@ def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile, micro_bat
         np.where(split, degrees.expert_state, degrees.expert_shard),
     )
     return MemoryColumns(
-        weights_bytes=held("weight", degrees.shard, degrees.expert_shard)
+        weights_bytes=np.where(
+            offloads & (each > 0),
+            REPLICATED_BYTES["weight"] * (dense / degrees.shard + expert / degrees.expert_shard),
+            held("weight", degrees.shard, degrees.expert_shard),
+        )
         + frozen / degrees.shard
         + frozen_expert / degrees.expert_shard,
         gradients_bytes=_gradient_bytes(graph, stage, gradients, dense + expert, micro_batches, compiled=compiled),
-        optimizer_bytes=held("optimizer", degrees.state, degrees.expert_state),
+        optimizer_bytes=_optimizer_bytes(graph, stage, master=each == 0),
         activations_bytes=activation_bytes(graph, stage),
         kv_cache_bytes=zero,
         buffers_bytes=_buffer_bytes(graph, stage, compiled=compiled),
         reserve_bytes=reserve_bytes(hardware, zero),
         capacity_bytes=device_bytes(hardware),
     )
+
+
+def _optimizer_bytes(graph: TrainingGraph, stage: Stage, *, master: Switch) -> Column:
+    """Moments, and the fp32 master weight where it is not the sharded weight itself; offloaded, that of two layers."""
+    zero, degrees, update = graph.scope.zero, graph.degrees, graph.update
+    trained = _trained(graph.forward)
+    moments = [
+        replace(o, parameters=o.parameters * (update.moments_of(o) + np.where(master, MASTER_BYTES, 0.0)))
+        for o in trained
+        if o.parameters is not None
+    ]
+    dense, expert = stage_parameters(moments, stage, zero)
+    held = dense / degrees.state + expert / degrees.expert_state
+    waiting = np.minimum(OFFLOAD_LAYERS / np.maximum(stage.layers(), OFFLOAD_LAYERS), 1.0)
+    return np.where(update.offloads, waiting * held, held)
 
 
 def _trained(operators: Iterable[Operator]) -> list[Operator]:
@@ -156,6 +177,9 @@ def _activation_parts(graph: TrainingGraph, stage: Stage) -> tuple[Column, Colum
     logits = _kept([o for o in graph.forward if o.place in ("head", "mtp_head")], stage, "saved_bytes", scope.zero)
     again = np.where(mode == 2, _one_layer(graph, stage), _one_module(graph))
     held = _in_flight(graph, stage) * (kept + ends)
+    if graph.offloads_activations.any():
+        near = np.minimum(OFFLOAD_LAYERS / np.maximum(stage.layers(), OFFLOAD_LAYERS), 1.0)
+        held = np.where(graph.offloads_activations, near * kept + _in_flight(graph, stage) * ends, held)
     if not isinstance(stage.put_off, float):
         # what weight gradients are made from: inputs of all products, whether kept or made again for the backward pass,
         # and behind the head, which has no other product, the gradient of its logits

@@ -9,6 +9,7 @@ import numpy as np
 from projector.graph.columns import Column, Switch, switched
 from projector.graph.gemm import communication
 from projector.graph.groups import Degrees
+from projector.graph.offload import host_copy
 from projector.graph.operator import (
     Collective,
     CollectiveKind,
@@ -19,6 +20,14 @@ from projector.graph.operator import (
     in_layers,
     sort_number,
 )
+from projector.graph.optimizer import (
+    MASTER_BYTES,
+    NEWTON_SCHULZ_BYTES,
+    UPDATE_BYTES,
+    Update,
+    is_matrix,
+    newton_schulz_flop,
+)
 from projector.graph.scope import Scope
 
 # Bytes a weight and a gradient travel with under FSDP and MaxText, which gather and reduce in 16 bit.
@@ -28,10 +37,6 @@ SHARDED_GRADIENT_WIRE_BYTES = 2.0
 # Weights a data-parallel message carries: Megatron-Core's bucket, the larger of 40 million and a million a rank, so
 # that more ranks do not mean smaller pieces.
 BUCKET_PARAMETERS, BUCKET_PARAMETERS_A_RANK = 4.0e7, 1.0e6
-
-# Mixed-precision Adam reads gradient (4), master weight and two moments (12), writes the three (12) and the 16-bit
-# weight (2).
-ADAM_BYTES_PER_PARAMETER = 30.0
 
 
 def owned_parameters(operators: Iterable[Operator], zero: Column) -> dict[tuple[Place, bool], Column]:
@@ -87,7 +92,7 @@ class Holding:
         return f"{self.place}_{'expert' if self.expert else 'dense'}_{name}"
 
 
-def data_parallel(forward: Sequence[Operator], scope: Scope, degrees: Degrees) -> Iterator[Operator]:
+def data_parallel(forward: Sequence[Operator], scope: Scope, degrees: Degrees, update: Update) -> Iterator[Operator]:
     """Weight gathers, gradient reductions and the optimizer, one operator a place.
 
     fsdp > 1: gather before forward and before backward and reduce-scatter after it, in every micro-batch (once a step
@@ -104,7 +109,8 @@ def data_parallel(forward: Sequence[Operator], scope: Scope, degrees: Degrees) -
         holding = Holding.of(place, expert, weights, degrees, whole)
         yield from _sharded(scope, holding)
         yield from _replicated(scope, holding, degrees)
-        yield _update(scope, holding)
+        here = [o for o in forward if o.parameters is not None and (o.place, o.expert) == (place, expert)]
+        yield from _update(scope, holding, [o for o in here if o.frozen_bytes is None], update)
     for (place, expert), stored_bytes in _frozen_weights(forward, scope.zero).items():
         holding = Holding.of(place, expert, stored_bytes, degrees, scope.zero)
         yield from _gathers(scope, holding, "frozen_", stored_bytes)
@@ -184,17 +190,42 @@ def _replicated(scope: Scope, holding: Holding, degrees: Degrees) -> Iterator[Op
         yield communication(scope, holding.named(name), holding.place, collective, switched(on), run="sync")
 
 
-def _update(scope: Scope, holding: Holding) -> Operator:
-    """The optimizer on this device's share of the state."""
-    return Operator(
+def _update(scope: Scope, holding: Holding, trained: Sequence[Operator], update: Update) -> Iterator[Operator]:
+    """The optimizer on this device's share of the state.
+
+    Muon needs whole matrices: ranks that share weights trade their pieces of the moments, 16-bit, so that each has some
+    matrices whole, and trade the updates back. Offloaded state comes over the host link and goes back beside the
+    update.
+    """
+    moments = sum(
+        ((o.parameters if o.parameters is not None else scope.zero) * update.moments_of(o) for o in trained),
+        start=scope.zero,
+    )
+    moved = holding.weights * (UPDATE_BYTES + update.extra_bytes) + 2 * moments
+    spectral = bool(update.spectral.any())
+    flop = scope.zero
+    if spectral:
+        matrices = [o for o in trained if is_matrix(o)]
+        flop = np.where(update.spectral, newton_schulz_flop(matrices, scope.zero), 0.0)
+        weights = sum((o.parameters for o in matrices if o.parameters is not None), start=scope.zero)
+        moved = moved + np.where(update.spectral, NEWTON_SCHULZ_BYTES * weights, 0.0)
+        group: GroupName = "expert_shard" if holding.expert else "shard"
+        trade = Collective("all_to_all", group, "fsdp", weights / holding.shards * 2.0)
+        on = switched(update.spectral & (holding.shards > 1))
+        yield communication(scope, holding.named("moment_trade"), holding.place, trade, 2 * on, run="sync")
+    yield Operator(
         name=holding.named("update"),
         kind="optimizer",
         place=holding.place,
         run="update",
         count=scope.one,
-        flop=scope.zero,
-        moved_bytes=holding.weights / holding.state * ADAM_BYTES_PER_PARAMETER,
+        flop=flop / holding.state,
+        moved_bytes=moved / holding.state,
+        math="wide" if spectral else "none",
     )
+    if update.offloads.any():
+        state = (holding.weights * MASTER_BYTES + moments) / holding.state
+        yield host_copy(scope, holding.named("state_copy"), holding.place, state, switched(update.offloads), "update")
 
 
 def pipeline_sends(scope: Scope, virtual_stages: Column, runs: tuple[Pass, ...]) -> Iterator[Operator]:

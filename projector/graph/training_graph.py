@@ -11,8 +11,9 @@ from projector.graph.context import Context, context_parallel
 from projector.graph.documents import row_pairs
 from projector.graph.groups import Degrees
 from projector.graph.layer import forward
-from projector.graph.offload import offloaded_inputs
+from projector.graph.offload import offloaded_activations, offloaded_inputs
 from projector.graph.operator import Operator
+from projector.graph.optimizer import Update
 from projector.graph.recompute_modules import chosen_modules, with_modules
 from projector.graph.recomputed import recompute, recompute_mode
 from projector.graph.scope import AttentionWork, Scope
@@ -41,6 +42,8 @@ class TrainingGraph:
     scope: Scope
     degrees: Degrees
     context: Context
+    update: Update
+    offloads_activations: Switch
     recompute_mode: Column
     recompute_layers: Column
     modules: dict[RecomputeModule, Switch]
@@ -71,7 +74,7 @@ def training_graph(
     lengths: of the documents in the rows (`projector.graph.documents`); None: a row is one document.
     """
     degrees = Degrees.of(batch)
-    context = _context(batch, degrees)
+    context, update = _context(batch, degrees), Update.of(batch)
     scope = training_scope(batch, degrees, model, seq_len, math_dtype, software, lengths)
     virtual_stages = np.where(batch.schedule == "interleaved", batch.vp, 1).astype(np.float64)
     mode = recompute_mode(batch.recompute)
@@ -85,7 +88,8 @@ def training_graph(
         *backward(ahead, scope, degrees),
         *offloaded_inputs(scope, mode),
         *context_parallel(scope, context),
-        *data_parallel(ahead, scope, degrees),
+        *offloaded_activations(ahead, scope, mode, batch.offload_activations.astype(bool)),
+        *data_parallel(ahead, scope, degrees, update),
         *pipeline_sends(scope, virtual_stages, ("forward", "backward")),
     )
     return TrainingGraph(
@@ -94,6 +98,8 @@ def training_graph(
         scope=scope,
         degrees=degrees,
         context=context,
+        update=update,
+        offloads_activations=batch.offload_activations.astype(bool),
         recompute_mode=mode,
         recompute_layers=batch.recompute_layers.astype(np.float64),
         modules=modules,

@@ -42,11 +42,18 @@ def _dtype_offered(plans: PlanBatch, setting: Setting) -> Breach:
     return breach(plans, ~offered, 0, 1)
 
 
+def _host_link(plans: PlanBatch, setting: Setting) -> Breach:
+    """Nothing can be said of copies to host memory over a link whose rate nobody states."""
+    offloads = plans.offload_optimizer | plans.offload_activations
+    return breach(plans, offloads & (setting.chip.host is None), 0, 1)
+
+
 CLUSTER_RULES: tuple[Rule, ...] = (
     Rule("device_count", "devices", "!=", _device_count),
     Rule("slice_size", "chips in one slice", ">", _slice_size, needs_chip=True),
     Rule("topology_dimensions", "topology dimensions", "!=", _topology_dimensions, needs_chip=True),
     Rule("slice_boundary", "slices over dp * pp:", "does not divide", _slice_boundary),
+    Rule("host_link", "stated host links of the chip, which offloading needs:", "<", _host_link, needs_chip=True),
     Rule(
         "dtype_offered",
         "peak figures for the compute dtype",

@@ -10,7 +10,8 @@ TRAINING_FIELDS = (
     "fsdp", "zero_stage", "optimizer_shard", "sp", "vp", "micro_batch", "grad_accum", "recompute", "recompute_modules",
     "recompute_layers", "schedule", "first_stage_layers", "last_stage_layers",
     "overlap_grad_reduce", "overlap_param_gather", "overlap_tp",
-    "overlap_ep", "expert_dispatch", "cp_kind",
+    "overlap_ep", "expert_dispatch", "cp_kind", "optimizer",
+    "offload_optimizer", "offload_activations",
 )  # fmt: skip
 
 

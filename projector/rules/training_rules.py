@@ -129,6 +129,11 @@ def _overlap_ep_needs_two(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, plans.overlap_ep & (plans.grad_accum < 2), plans.grad_accum, 2)
 
 
+def _offload_counts_no_layers(plans: PlanBatch, _: Setting) -> Breach:
+    """What is kept of some layers and of others is offloaded alike only where they keep alike."""
+    return breach(plans, plans.offload_activations & (plans.recompute_layers > 0), plans.recompute_layers, 0)
+
+
 def _interleaved_needs_vp(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.schedule == "interleaved") & (plans.vp < 2), plans.vp, 2)
 
@@ -192,6 +197,8 @@ TRAINING_RULES: tuple[Rule, ...] = (
     Rule("modules_exist", "recompute_modules that the model lacks", ">", _modules_exist, TRAINING, needs_model=True),
     Rule("recompute_layers", "recompute_layers (layers of a stage)", ">", _recompute_layers, TRAINING,
          needs_model=True),
+    Rule("offload_counts_no_layers", "recompute_layers with offload_activations", ">", _offload_counts_no_layers,
+         TRAINING),
     Rule("interleaved_needs_vp", "vp of an interleaved schedule", "<", _interleaved_needs_vp, TRAINING),
     Rule("vp_needs_interleaved", "vp of a schedule that is not interleaved", ">", _vp_needs_interleaved, TRAINING),
     Rule("vp_needs_pp", "pp with vp > 1", "<", _vp_needs_pp, TRAINING),

@@ -10,6 +10,7 @@ Phase = Literal["training", "serving"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4"]
 Recompute = Literal["none", "selective", "full"]
 ExpertDispatch = Literal["auto", "all_to_all", "deepep", "all_gather"]
+OptimizerName = Literal["adam", "adam_bf16", "adam_8bit", "adafactor", "muon", "sgd"]
 ContextKind = Literal["ring", "all_to_all", "all_gather"]
 RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
 Schedule = Literal["1f1b", "interleaved", "zero_bubble", "dualpipe"]
@@ -59,6 +60,9 @@ class ParallelismPlan(Record):
     recompute_modules   what recompute "selective" makes again, sorted and joined by "+" ("layernorm+moe_act"), by
                Megatron-Core's names; "": norms and activations, or what the stack repeats by itself
     recompute_layers   layers of a stage the recompute mode holds for, the others keep everything; 0: all of them
+    optimizer     adam with fp32 moments, with 16-bit or 8-bit ones, adafactor, muon (adam outside matrices), sgd
+    offload_optimizer     master weights and moments wait in host memory and cross the host link for each update
+    offload_activations   what layers keep for the backward pass waits in host memory
     micro_batch   sequences a data-parallel rank pushes through at once
     grad_accum    micro-batches a step
     """
@@ -86,6 +90,9 @@ class ParallelismPlan(Record):
     first_stage_layers: int = Field(0, ge=0, le=MOST_WIDTH)
     last_stage_layers: int = Field(0, ge=0, le=MOST_WIDTH)
     compute_dtype: Dtype = "bf16"
+    optimizer: OptimizerName = "adam"
+    offload_optimizer: bool = False
+    offload_activations: bool = False
     overlap_grad_reduce: bool = True
     overlap_param_gather: bool = True
     overlap_tp: bool = False

@@ -17,7 +17,7 @@ from agents.exporters.exporter import Job, Known
 from agents.exporters.maxtext_model import MODEL_NAMES, model_name
 from projector.catalog import architecture, architectures, chip, chips
 from projector.errors import InvalidDescription
-from projector.specs.plan import Dtype, ParallelismPlan, Phase
+from projector.specs.plan import Dtype, OptimizerName, ParallelismPlan, Phase
 from projector.specs.plan_batch import FIELDS
 from projector.specs.workload import WorkloadSpec
 
@@ -48,6 +48,9 @@ def training_plans():
         "recompute_modules": ("mlp", "layernorm+moe_act"),
         "recompute_layers": (2,),
         "cp_kind": ("all_gather",),
+        "optimizer": get_args(OptimizerName),
+        "offload_optimizer": (True,),
+        "offload_activations": (True,),
         "schedule": ("interleaved",),
         "vp": (2,),
         "sp": (True,),
@@ -58,6 +61,8 @@ def training_plans():
     }
     yield ParallelismPlan(recompute="selective", recompute_modules="core_attn+mlp")
     yield ParallelismPlan(recompute="full", recompute_layers=3)
+    for optimizer, offload in product(get_args(OptimizerName), (False, True)):
+        yield ParallelismPlan(dp=2, zero_stage=1, optimizer=optimizer, offload_optimizer=offload)
     yield from (ParallelismPlan(cp=2, cp_kind=kind) for kind in ("ring", "all_to_all", "all_gather"))
     for dispatch, overlap in product(("auto", "all_to_all", "deepep", "all_gather"), (False, True)):
         for pp, vp in ((1, 1), (2, 1), (2, 2)):

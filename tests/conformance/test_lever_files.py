@@ -63,8 +63,14 @@ def test_every_cause_has_a_lever(cause):
 
 def test_every_plan_field_belongs_to_a_lever():
     moved = {field for lever in LEVERS for field in lever.fields}
-    # the size of an optimizer group is read off runs that state it; no plan is proposed with one
-    assert set(ParallelismPlan.model_fields) - moved == {"phase", "optimizer_shard"}
+    # read off runs and requests that state them; no plan is proposed with another value of one
+    assert set(ParallelismPlan.model_fields) - moved == {
+        "phase",
+        "optimizer_shard",
+        "optimizer",
+        "offload_optimizer",
+        "offload_activations",
+    }
 
 
 def test_swapping_replicas_for_attention_ranks_moves_one_lever():

@@ -104,6 +104,8 @@ def training_jobs(draw):
         overlap_ep=ep > 1 and grad_accum > 1 and draw(st.booleans()),
         micro_batch=draw(st.integers(1, 5)),
         grad_accum=grad_accum,
+        optimizer=draw(st.sampled_from(["adam", "adam_bf16", "adam_8bit", "adafactor", "muon", "sgd"])),
+        offload_optimizer=profile.host is not None and draw(st.booleans()),
         recompute=recompute,
         recompute_modules="+".join(modules) if recompute == "selective" else "",
         recompute_layers=0 if recompute == "none" else draw(st.integers(0, -(-model.layers // pp))),

@@ -5,7 +5,7 @@ from pipeline_simulator import simulated_s
 from projector_examples import cluster, dense_model, gpt, ideal, latent_model, moe_model, switched_chip, training
 
 from projector.breakdown import Projection
-from projector.graph.sync import ADAM_BYTES_PER_PARAMETER
+from projector.graph.optimizer import MOMENT_BYTES, UPDATE_BYTES
 from projector.legality import check
 from projector.model_flop import model_flop_per_token
 from projector.project import project
@@ -229,7 +229,9 @@ def test_optimizer_is_bound_by_memory() -> None:
     hardware = switched_chip()
     found = projected(ParallelismPlan(), hardware=hardware)
     time_s = {kind.kind: kind.time_s for kind in found.breakdown.by_kind}["optimizer"]
-    assert time_s == pytest.approx(ADAM_BYTES_PER_PARAMETER * dense_model().parameters / 1e12)
+    a_parameter = UPDATE_BYTES + 2 * MOMENT_BYTES["adam"]
+    assert a_parameter == 30
+    assert time_s == pytest.approx(a_parameter * dense_model().parameters / 1e12)
 
 
 def test_host_that_cannot_keep_up_leaves_the_device_idle() -> None:
