@@ -9,7 +9,9 @@ from typing import Literal
 from projector.catalog import architectures, chips
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import Calibration, ChipKind, FabricKind, HardwareProfile
+from projector.specs.layer_sort import LayerSort
 from projector.specs.record import Record
+from projector.specs.recurrence import Recurrence
 
 __all__ = ["ChipRow", "CountRow", "EfficiencyRow", "FigureRow", "ModelRow", "chip_rows", "model_rows"]
 
@@ -66,7 +68,8 @@ class ChipRow(Record):
 class ModelRow(Record):
     """One model. parameters_basis: whether the count was held against one its publisher states, or is derived only.
 
-    deviation_frac = parameters / published_parameters - 1.
+    deviation_frac = parameters / published_parameters - 1. sorts: layers by sort where they differ in more than windows
+    and experts; heads and sizes beside them are what sorts leave unsaid.
     """
 
     name: str
@@ -85,6 +88,10 @@ class ModelRow(Record):
     sliding_window: int | None
     sliding_layers: int
     max_positions: int | None
+    sorts: tuple[LayerSort, ...]
+    recurrence: Recurrence | None
+    index_topk: int
+    encoder_parameters: int | None
     parameters: int
     active_parameters: int
     parameters_basis: Literal["published", "derived"]

@@ -43,7 +43,7 @@ async def test_a_refused_model_is_answered_with_its_reason(client, name) -> None
     answer = await client.get(f"/v1/catalog/models/{name}")
     body = answer.json()
     assert (answer.status_code, body["modelled"], body["model"]) == (200, False, None)
-    assert "linear-attention" in body["refused"]["reason"]
+    assert "across layers" in body["refused"]["reason"]
 
 
 @pytest.mark.parametrize(
