@@ -62,11 +62,22 @@ def latent_projections(scope: Scope) -> Iterator[Operator]:
         input_tokens_kept=scope.edge_tokens,
         recomputable_input=False,
     )
+    if model.attention_gate:
+        yield gemm(
+            scope,
+            "attention_gate_in",
+            "layer",
+            inner=scope.one * model.hidden_size,
+            outer=scope.out_width,
+            input_tokens_kept=scope.zero,
+        )
 
 
 def _latent_gather(scope: Scope) -> Operator:
-    """What a TP group gathers with sequence parallelism: latents, and the hidden state where queries have no latent."""
+    """What a TP group gathers with sequence parallelism: latents, and the hidden state where queries have no latent or
+    a gate reads it."""
     model = scope.model
-    width = model.kv_lora_rank + model.qk_rope_head_dim + (model.q_lora_rank or model.hidden_size)
+    hidden = model.hidden_size if model.attention_gate or not model.q_lora_rank else 0
+    width = model.kv_lora_rank + model.qk_rope_head_dim + model.q_lora_rank + hidden
     collective = Collective("all_gather", "tp", "tp", scope.tokens * width * scope.act_bytes)
     return communication(scope, "latent_gather", "layer", collective, switched(scope.sp & (scope.tp > 1)))

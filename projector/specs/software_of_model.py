@@ -25,4 +25,6 @@ def model_of_software(model: ModelArchitecture, software: Software) -> ModelArch
     """The model with the prediction layers of its checkpoint, where the stack trains them and nobody said how many."""
     if not software.trains_mtp or model.trained_mtp_layers or not model.mtp_layers:
         return model
+    if model.parallel_block or not model.attention_layers:
+        return model
     return model.model_copy(update={"trained_mtp_layers": model.mtp_layers})

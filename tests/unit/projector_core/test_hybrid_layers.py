@@ -191,3 +191,31 @@ def test_indexer_weights_are_the_models() -> None:
 def test_half_an_indexer_is_refused(changes: dict[str, object]) -> None:
     with pytest.raises(ValidationError, match="sparse attention needs"):
         sparse(**changes)
+
+
+@pytest.mark.parametrize(
+    "model", [dense_model(attention_gate=True), sparse(attention_gate=True)], ids=["heads", "latent"]
+)
+def test_a_gate_on_attention_is_a_projection_as_wide_as_its_result(model: ModelArchitecture) -> None:
+    plain = model.model_copy(update={"attention_gate": False})
+    assert model.parameters - plain.parameters == 8 * 1024 * model.heads * model.value_dim
+    dense, _ = stage_parameters(graph_of(model).forward, whole(model).whole, 0 * ONE)
+    assert dense[0] == model.parameters
+
+
+MIXERS = {
+    "mamba1": Recurrence(kind="mamba1", heads=128, head_dim=1, groups=1, state_size=16, conv_kernel=4, step_rank=8),
+    "gated_delta": Recurrence(kind="gated_delta", heads=8, head_dim=16, groups=4, state_size=32, conv_kernel=4),
+    "kimi_delta": Recurrence(kind="kimi_delta", heads=8, head_dim=16, groups=8, state_size=16, conv_kernel=4),
+    "lightning": Recurrence(kind="lightning", heads=8, head_dim=16, groups=8, state_size=16, chunk=256),
+}
+
+
+@pytest.mark.parametrize("kind", MIXERS)
+def test_every_mixer_owns_its_weights_and_costs_more_backward_than_forward(kind: str) -> None:
+    model = hybrid(recurrence=MIXERS[kind])
+    graph = graph_of(model)
+    dense, _ = stage_parameters(graph.forward, whole(model).whole, 0 * ONE)
+    assert dense[0] == model.parameters
+    ahead, back = named(graph, "recurrence"), named(graph, "recurrence", "backward")
+    assert back.flop[0] == pytest.approx(2.5 * ahead.flop[0])
