@@ -23,7 +23,7 @@ Part = tuple[Work, int, int]
 Together = Sequence[tuple[Work, int]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Event:
     """One stretch of work of a device: the parts done together, and what has to be there before.
 
@@ -59,7 +59,7 @@ def makespan_s(events: Sequence[Event], duration_s: Callable[[Work, int], Column
     return found
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def interleaved(pp: int, vp: int, micro_batches: int) -> tuple[Event, ...]:
     """Interleaved 1F1B as Megatron-LM orders it (Narayanan et al. 2021, arXiv:2104.04473, section 2.2).
 
@@ -84,7 +84,7 @@ def interleaved(pp: int, vp: int, micro_batches: int) -> tuple[Event, ...]:
     return _in_order([list(passes(rank)) for rank in range(pp)], pp * vp)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def dualpipe(pp: int, micro_batches: int) -> tuple[Event, ...]:
     """DualPipe (DeepSeek-V3, arXiv:2412.19437, section 3.2.1, in the order of its published implementation).
 

@@ -124,7 +124,7 @@ def pipeline(
     Distinct cuts are laid out one by one, in whole numbers (as many as degrees and switches combine to, whatever the
     number of plans), then looked up for every plan. In flight is what that device of a kind holds which holds most:
 
-        1F1B, interleaved    `stages.in_flight` of the first of them
+        1F1B, interleaved    `in_flight` of the first of them
         ZB-H1                the same, and on device r up to r micro-batches whose weight gradients are put off, with
                              all they read: the last of a kind has most of these (Qi et al. 2023, section 2.3)
         DualPipe             p + 1 micro-batches, each of one of its two stages: half as many of both (DeepSeek-V3,

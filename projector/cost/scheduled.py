@@ -19,6 +19,8 @@ MOST_CHUNK_SPREAD = 0.06
 SETTLED_INTERLEAVED, SETTLED_DUALPIPE = 4, 2
 # Parts of the mean chunk that durations are rounded to where plans share events: 0.3 % of a step at most.
 STEPS = 64
+# Beyond so many the formulas stand in, less exact as they are: no model of a hundred layers needs more.
+MOST_EVENTS = 1 << 17
 # Plans timed together: what their events hold at once stays within tens of megabytes.
 PLANS_AT_ONCE = 1024
 
@@ -30,18 +32,19 @@ def schedule_time(
 
     1F1B, ZB-H1 and interleaved schedules of chunks that are nearly alike by `longest_path_s`; DualPipe, and chunks that
     differ, by `pipeline_events` over the first micro-batches and the pace of the busiest device, or the pace reached,
-    over the rest.
+    over the rest. Past MOST_EVENTS, which takes hundreds of devices in a row, by the formulas all the same.
     """
     longest_s = longest_path_s(seconds, line.runs, line.pp, line.virtual_stages, micro_batches)
     passages_s = (
         (ledger.pass_s(*FORWARD), ledger.pass_s(*BACK)) if any(one.chunks_differ for one in line.layouts) else ()
     )
     for number, layout in enumerate(line.layouts):
+        pp, vp = layout.split.pp, layout.split.vp
         if layout.two_way:
             plans = np.flatnonzero(line.layout_of == number)
             for part in _blocks(plans):
                 longest_s[part] = _two_way_s(layout, seconds, part, micro_batches[part])
-        elif layout.chunks_differ:
+        elif layout.chunks_differ and 2 * SETTLED_INTERLEAVED * vp * pp**2 <= MOST_EVENTS:
             plans = np.flatnonzero((line.layout_of == number) & (micro_batches % line.pp == 0))
             chunks = ChunkSeconds.of(layout, passages_s, seconds, plans)
             apart = chunks.spread() > MOST_CHUNK_SPREAD
@@ -75,7 +78,9 @@ def _hop_s(layout: Layout, seconds: tuple[StageSeconds, ...], plans: Plans) -> C
 def _two_way_s(layout: Layout, seconds: tuple[StageSeconds, ...], plans: Plans, micro_batches: Column) -> Column:
     """DualPipe: its first 2 p micro-batches, and every further one as long as on the busiest device.
 
-    A forward and a backward pass that run together take as long as both: what they hide stands in the passes.
+    A forward and a backward pass that run together take as long as both: what they hide stands in the passes. Past
+    MOST_EVENTS the bubble of the mean stage, (p / 2 - 1) (F&B + B - 3 W) (DeepSeek-V3, table 2), and the hops there
+    and back.
     """
 
     def duration_s(work: Work, stage: int) -> Column:
@@ -89,9 +94,16 @@ def _two_way_s(layout: Layout, seconds: tuple[StageSeconds, ...], plans: Plans, 
         part_s: Column = parts[work][plans]
         return part_s
 
-    settled = SETTLED_DUALPIPE * layout.split.pp
+    pp, settled = layout.split.pp, SETTLED_DUALPIPE * layout.split.pp
     pace_s = np.max([seconds[a].total_s[plans] + seconds[b].total_s[plans] for a, b in layout.devices], axis=0) / 2
-    first_s = makespan_s(dualpipe(layout.split.pp, settled), duration_s, _hop_s(layout, seconds, plans))
+    if 2 * SETTLED_DUALPIPE * pp**2 > MOST_EVENTS:
+        kinds, counts = np.unique(layout.kind_at, return_counts=True)
+        mean = [(count / pp, seconds[kind]) for kind, count in zip(kinds, counts, strict=True)]
+        each_s = [share * (one.total_s + one.back_s - 2 * one.weight_s)[plans] for share, one in mean]
+        bubble_s = (pp / 2 - 1) * np.sum(each_s, axis=0) + 2 * (pp - 1) * _hop_s(layout, seconds, plans)
+        bubbled_s: Column = micro_batches * pace_s + bubble_s
+        return bubbled_s
+    first_s = makespan_s(dualpipe(pp, settled), duration_s, _hop_s(layout, seconds, plans))
     total_s: Column = first_s + (micro_batches - settled) * pace_s
     return total_s
 

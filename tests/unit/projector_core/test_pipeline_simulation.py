@@ -42,6 +42,10 @@ def equal(stages: int, chunks: int) -> Times:
     return [[1.0 / chunks] * stages for _ in range(chunks)]
 
 
+def equal_passes(stages: int) -> tuple[Times, Times]:
+    return equal(stages, 1), doubled(equal(stages, 1))
+
+
 @pytest.mark.parametrize("hop_s", [0.0, 0.02])
 @pytest.mark.parametrize(("stages", "micro_batches", "chunks"), SIZES)
 def test_equal_stages_come_out_exactly(stages: int, micro_batches: int, chunks: int, hop_s: float) -> None:
@@ -50,6 +54,17 @@ def test_equal_stages_come_out_exactly(stages: int, micro_batches: int, chunks: 
     hop_s = hop_s if chunks > 1 else 0.0
     found = closed_form_s(times, doubled(times), micro_batches, hop_s)
     assert found == pytest.approx(simulated_s(times, doubled(times), micro_batches, hop_s))
+
+
+@pytest.mark.parametrize(("stages", "micro_batches"), [(4, 8), (8, 16), (16, 64)])
+@pytest.mark.parametrize("send_s", [0.02, 0.05, 0.1])
+def test_sends_that_stand_in_the_passes_are_near_those_between_them(
+    stages: int, micro_batches: int, send_s: float
+) -> None:
+    # a stage that blocks on its sends pays each of them, one that does not all but the last stage's
+    blocking = [[1.0 + send_s] * stages], [[2.0 + send_s] * stages]
+    exact_s = simulated_s(*equal_passes(stages), micro_batches, hop_s=send_s)
+    assert exact_s <= closed_form_s(*blocking, micro_batches) <= 1.02 * exact_s
 
 
 @pytest.mark.parametrize(("stages", "micro_batches", "chunks"), SIZES)
