@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from agents.evaluation.cases import Case, Option, case_of
 from agents.evaluation.material import TextFile, read_material
 from agents.evaluation.refusal import Refused, or_refused
@@ -22,7 +24,7 @@ from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
-from projector.specs.plan_batch import PlanBatch
+from projector.specs.plan_batch import FIELDS, PlanBatch
 from projector.specs.record import Record
 from projector.specs.workload import WorkloadSpec
 
@@ -122,12 +124,15 @@ def questions(cases: Iterable[Case]) -> Iterator[Question]:
 
 
 def speed_setting() -> tuple[PlanBatch, WorkloadSpec, ModelArchitecture, ClusterSpec, HardwareProfile]:
-    """The legal plans of one search, without what Calculon has no field for, and what they are projected in."""
+    """The legal plans of one search that every tool has fields for, and what they are projected in."""
     workload = WorkloadSpec(seq_len=SPEED_SEQ_LEN, global_batch=SPEED_BATCH, precision="bf16")
     hardware = chip("a100-80-sxm")
     cluster = ClusterSpec(chip=hardware.id, chips=SPEED_CHIPS)
     plans = explore(workload, GPT3, cluster, hardware, Constraints(), None).plans
     known = (plans.fsdp == 1) & (plans.cp == 1) & (plans.tp <= hardware.chips_per_node)
+    known &= np.isin(plans.schedule, ("1f1b", "interleaved")) & np.isin(plans.recompute, ("none", "selective", "full"))
+    for name in set(FIELDS) - PLAIN_PLAN:
+        known &= plans.columns[name] == ParallelismPlan.model_fields[name].default
     return plans.take(known), workload, GPT3, cluster, hardware
 
 

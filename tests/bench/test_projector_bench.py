@@ -12,7 +12,7 @@ from agents.evaluation.cases import Case, case_of
 from agents.evaluation.rows import MeasuredRow, read_rows
 from tests.bench.projector_bench import main
 from tests.bench.projector_peers import PEERS, missing, run
-from tests.bench.projector_questions import questions
+from tests.bench.projector_questions import questions, speed_questions
 from tests.bench.projector_results import Answer, answers_of, common, coverage, errors, rankings
 
 GPT = {
@@ -90,6 +90,14 @@ def test_a_question_names_what_a_plain_model_lacks():
     ):
         with pytest.raises(unknown, match="no field for experts"):
             fields(question)
+
+
+def test_speed_is_measured_on_plans_every_tool_has_fields_for():
+    asked_for = [json.loads(json.dumps(one.__dict__)) for one in speed_questions(20)]
+    assert len(asked_for) >= 20
+    for question in asked_for:
+        assert projector_calculon.execution(question)[1] == []
+        projector_llm_analysis.parallelism_fields(question)
 
 
 def test_ranks_stand_in_calculon_as_megatron_places_them():
