@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from agents.evaluation.cases import Case
 from agents.evaluation.parameters import Parameter
-from agents.evaluation.scored import Scored, score_all
+from agents.evaluation.rl_cases import score_every
+from agents.evaluation.scored import Scored
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -126,7 +127,9 @@ def _slope(cases: Sequence[Case], parameter: Parameter, at: Values) -> Values:
     """d log t / d log parameter: one-sided, downwards where the bound is above."""
     up = parameter.present(cases[0]) * (1 + DIFFERENCE) <= parameter.high
     factor = 1 + DIFFERENCE if up else 1 / (1 + DIFFERENCE)
-    changed = [one for one in score_all([parameter.scaled(case, factor) for case in cases]) if isinstance(one, Scored)]
+    changed = [
+        one for one in score_every([parameter.scaled(case, factor) for case in cases]) if isinstance(one, Scored)
+    ]
     assert len(changed) == len(cases)
     slope: Values = (_log_s_per_token(changed) - at) / np.log(factor)
     return slope

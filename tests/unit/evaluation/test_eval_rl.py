@@ -4,6 +4,7 @@ import pytest
 from evaluation_examples import row
 
 from agents.evaluation.accuracy import accuracy
+from agents.evaluation.anchoring import anchor_report
 from agents.evaluation.cases import Case
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rl_cases import rl_case_of, score_rl
@@ -57,6 +58,12 @@ def test_a_step_is_compared_with_the_time_the_row_prints():
 def test_rows_of_all_phases_are_scored_in_one_report():
     report = accuracy([rl_row(), row("pretraining")], {}, with_rows=True)
     assert [entry.phase for entry in report.rows] == ["rl", "pretrain"]
+
+
+def test_steps_of_two_plans_are_no_anchors_of_each_other():
+    slower = rl_row({"gen_tp": 4}, name="other", measured={"step_time_s": 70.0})
+    report = anchor_report([rl_row(), slower], {})
+    assert (report.n_given, report.n_sweeps) == (2, 0)
 
 
 @pytest.mark.parametrize(

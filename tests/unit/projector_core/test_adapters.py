@@ -10,7 +10,7 @@ from projector.errors import InvalidDescription
 from projector.graph.operator import Operator
 from projector.graph.training_graph import training_graph
 from projector.model_flop import model_flop_per_token
-from projector.project import project
+from projector.project import project, project_many
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.fine_tuning import LINEAR_TARGETS, Adapter
 from projector.specs.hardware import HardwareProfile
@@ -165,3 +165,11 @@ def test_latent_attention_has_adapters_on_all_its_projections():
     graph = graph_of(latent_model(), Adapter(rank=8, targets=LINEAR_TARGETS))
     adapters = {operator.name for operator in graph.forward if operator.name.endswith("_a")}
     assert {"latent_down_query_a", "latent_down_key_a", "query_up_query_a", "key_value_up_value_a"} <= adapters
+
+
+def test_one_plan_and_many_agree():
+    plans = [ParallelismPlan(micro_batch=4), ParallelismPlan(micro_batch=2, grad_accum=2, recompute="full")]
+    work = training(4).model_copy(update={"adapter": Adapter(rank=8, frozen_dtype="fp8")})
+    many = project_many(PlanBatch.from_plans(plans), work, dense_model(), cluster(CHIP, 1), CHIP)
+    for index, plan in enumerate(plans):
+        assert many[index] == project(plan, work, dense_model(), cluster(CHIP, 1), CHIP)
