@@ -18,7 +18,7 @@ NARROW = {
     "nanoo_fp8": "fp8",
     "te_fp8_delayedscaling": "fp8",
     "te_fp8_currentscaling": "fp8",
-    "te_mxfp8": "fp8",
+    "te_mxfp8": "mxfp8",
     "int8": "int8",
     "fp4": "fp4",
     "te_nvfp4": "fp4",

@@ -16,6 +16,7 @@ NVIDIA: dict[str, tuple[tuple[str, Value], ...]] = {
     "fp8": (("quantization", "te_fp8_currentscaling"),),
     "int8": (("quantization", "int8"), QWIX),
     "fp4": (("quantization", "te_nvfp4"),),
+    "mxfp8": (("quantization", "te_mxfp8"),),
 }
 
 
@@ -27,7 +28,12 @@ def choose_precision(account: Account, job: Job) -> None:
         return
     account.add("dtype", "bfloat16")
     reason = _obstacle(job)
-    if reason:
+    schemes = _schemes(job)
+    if dtype == "nvfp4" and "mxfp8" in schemes and not job.moe:
+        for name, value in schemes["fp4"]:
+            account.add(name, value)
+        account.refuse("compute_dtype", "te_nvfp4 is what fp4 means here", instead="fp4", inert=True)
+    elif reason:
         account.refuse("compute_dtype", reason, instead="bf16")
     else:
         account.say("compute_dtype", *_schemes(job)[dtype])

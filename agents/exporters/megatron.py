@@ -27,7 +27,9 @@ FLOAT_FLAGS: dict[str, tuple[tuple[str, str | None], ...]] = {
     "bf16": (("--bf16", None),),
     "fp16": (("--fp16", None),),
     "fp8": (("--bf16", None), ("--fp8-format", "hybrid")),
+    "mxfp8": (("--bf16", None), ("--fp8-format", "e4m3"), ("--fp8-recipe", "mxfp8")),
     "fp4": (("--bf16", None), ("--fp4-format", "e2m1")),
+    "nvfp4": (("--bf16", None), ("--fp4-format", "e2m1"), ("--fp4-recipe", "nvfp4")),
 }
 
 

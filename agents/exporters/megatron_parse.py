@@ -144,7 +144,12 @@ def _compute_dtype(given: Arguments) -> str:
     """The narrowest that is switched on; fp32 where none is."""
     flag_of = {"fp4": "--fp4-format", "fp8": "--fp8-format", "bf16": "--bf16", "fp16": "--fp16"}
     on = [dtype for dtype, flag in flag_of.items() if given.has(flag)]
-    return on[0] if on else "fp32"
+    found = on[0] if on else "fp32"
+    if found == "fp8" and given.text("--fp8-recipe") == "mxfp8":
+        return "mxfp8"
+    if found == "fp4" and given.text("--fp4-recipe") == "nvfp4":
+        return "nvfp4"
+    return found
 
 
 def _overlap(given: Arguments, zero_stage: int) -> dict[str, bool]:

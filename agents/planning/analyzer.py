@@ -14,7 +14,7 @@ from agents.wording import duration, percent, quoted
 from projector.breakdown import MemoryBreakdown, TimeBreakdown
 from projector.specs.bottleneck import BOTTLENECK_OF
 from projector.specs.hardware import HardwareProfile
-from projector.specs.plan import Dtype, Phase
+from projector.specs.plan import ComputeDtype, Phase
 from projector.units import ns_to_ms, ns_to_s
 from traces.summary_types import TraceSummary
 
@@ -54,7 +54,7 @@ def diagnose_breakdown(
     phase: Phase = "training",
     pass_tokens: int | None = None,
     expert_rows: float | None = None,
-    dtype: Dtype | None = None,
+    dtype: ComputeDtype | None = None,
     chip: HardwareProfile | None = None,
     memory: MemoryBreakdown | None = None,
 ) -> Diagnosis:

@@ -17,7 +17,7 @@ from agents.planning.rank_evidence import imbalance_share
 from agents.planning.serving_phases import decoded_tokens, prefill_only
 from projector.breakdown import Axis, MemoryBreakdown, OperatorKind, TimeBreakdown
 from projector.specs.hardware import HardwareProfile
-from projector.specs.plan import Dtype, Phase
+from projector.specs.plan import ComputeDtype, Phase
 from traces.measure_types import ClassWork
 from traces.summary_types import CollectiveTime, TimeShares, TraceSummary
 from traces.work.placed import place_work
@@ -60,7 +60,7 @@ class Signals:
     prefill_only: bool = False
     pass_tokens: int | None = None
     expert_rows: float | None = None
-    dtype: Dtype | None = None
+    dtype: ComputeDtype | None = None
     chip: HardwareProfile | None = None
     chip_name: str | None = None
     memory_used_frac: float | None = None
@@ -118,7 +118,7 @@ def signals_of_breakdown(
     phase: Phase,
     pass_tokens: int | None,
     expert_rows: float | None,
-    dtype: Dtype | None,
+    dtype: ComputeDtype | None,
     chip: HardwareProfile | None,
     memory: MemoryBreakdown | None,
 ) -> Signals:

@@ -25,7 +25,7 @@ from agents.planning.work_evidence import limits_of
 from projector.breakdown import Axis, OperatorKind
 from projector.graph.columns import DTYPE_BYTES
 from projector.specs.bottleneck import BOTTLENECK_OF, Bottleneck, Cause
-from projector.specs.plan import Dtype
+from projector.specs.plan import ComputeDtype
 
 Limiter = Literal["arithmetic", "hbm", "unresolved"]
 Basis = Literal["roofline", "rows", "phase", "nothing"]
@@ -171,7 +171,7 @@ def row_limit(signals: Signals, rows: float | None) -> MatrixLimit:
     prefill of serving cannot be told apart.
     """
     chip = signals.chip
-    dtype: Dtype = signals.dtype or "bf16"
+    dtype: ComputeDtype = signals.dtype or "bf16"
     if rows is not None and chip is not None and dtype in chip.peak_flop_per_s:
         intensity = 2 * rows / DTYPE_BYTES[dtype]
         ridge = chip.peak_flop_per_s[dtype].value / chip.hbm_bytes_per_s.value

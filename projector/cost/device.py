@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from projector.errors import InvalidDescription
 from projector.graph.columns import DTYPE_BYTES
 from projector.specs.hardware import HardwareProfile
-from projector.specs.plan import Dtype
+from projector.specs.plan import ComputeDtype
 
 # What runs in place of a dtype the chip has no units for. Narrow formats are widened, never the other way round.
-WIDER: dict[Dtype, tuple[Dtype, ...]] = {
+WIDER: dict[ComputeDtype, tuple[ComputeDtype, ...]] = {
+    "nvfp4": ("fp4", "mxfp8", "fp8", "bf16", "fp16"),
+    "mxfp8": ("fp8", "bf16", "fp16"),
     "fp4": ("fp8", "bf16", "fp16"),
     "fp8": ("bf16", "fp16"),
     "int8": ("bf16", "fp16"),
@@ -30,7 +32,7 @@ class Device:
     """
 
     hardware: HardwareProfile
-    peak_flop_per_s: dict[Dtype, float]
+    peak_flop_per_s: dict[ComputeDtype, float]
     hbm_bytes: float
     hbm_bytes_per_s: float
     ramp_s: float
@@ -54,7 +56,7 @@ class Device:
             host_bytes_per_s=_host_bytes_per_s(hardware),
         )
 
-    def runs(self, dtype: Dtype) -> Dtype:
+    def runs(self, dtype: ComputeDtype) -> ComputeDtype:
         """The dtype GEMMs of `dtype` run in here: itself where the chip offers it, otherwise the next wider one.
 
         InvalidDescription where there is none (fp32 on a chip without an fp32 figure).

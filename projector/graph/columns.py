@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 Column = NDArray[np.float64]
 Switch = NDArray[np.bool_]
 
-# Bytes an element occupies. fp4 carries one 8-bit scale a block of 16 values: (4 + 8/16) / 8.
-DTYPE_BYTES: Mapping[str, float] = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625}
+# Bytes an element occupies. fp4 and nvfp4 carry one 8-bit scale a block of 16 values, (4 + 8/16) / 8; mxfp8 one of 32
+# (OCP Microscaling Formats, 1.0); the scales of fp8 are one a tensor.
+DTYPE_BYTES: Mapping[str, float] = {
+    "fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "mxfp8": 1.03125, "int8": 1.0, "fp4": 0.5625, "nvfp4": 0.5625,
+}  # fmt: skip
+# Scales of blocks lie along the sums of a product, so each operand is cast once for each of its two products.
+BLOCK_SCALED = ("mxfp8", "nvfp4")
 
 
 def switched(on: Switch) -> Column:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from projector.graph.columns import Column, switched
 from projector.graph.operator import Collective, CollectiveKind, Operator, Pass, Place, Product
 from projector.graph.scope import Scope
@@ -45,9 +47,15 @@ def gemm(
 
 
 def quantise(scope: Scope, name: str, place: Place, elements: Column) -> Iterator[Operator]:
-    """Cast of a GEMM input to a narrow dtype: one read at act_bytes, one write at linear_bytes; off for wide dtypes."""
+    """Cast of a GEMM input to a narrow dtype: one read at act_bytes, one write at linear_bytes; off for wide dtypes.
+
+    With scales of blocks two writes, along rows for this product and along columns for the weight gradient.
+    """
     if not scope.quantised.any():
         return
+    written = scope.linear_bytes
+    if scope.block_scaled is not None:
+        written = np.where(scope.block_scaled, 2 * written, written)
     yield Operator(
         name=name,
         kind="quantise",
@@ -55,7 +63,7 @@ def quantise(scope: Scope, name: str, place: Place, elements: Column) -> Iterato
         run="forward",
         count=switched(scope.quantised),
         flop=scope.zero,
-        moved_bytes=elements * (scope.act_bytes + scope.linear_bytes),
+        moved_bytes=elements * (scope.act_bytes + written),
     )
 
 

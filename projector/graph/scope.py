@@ -51,6 +51,7 @@ class Scope:
     sorts           the same for each sort of layers of a model that lists them
     prediction      the same for a prediction layer, where some are trained
     one_copy        whether one copy of a token goes to a domain, which forwards it to its experts there
+    block_scaled    whether a cast is made once along rows and once along columns; None: it never is
     gathers_tokens  whether every rank of an expert group gets all tokens of the group; None: none does
     """
 
@@ -70,6 +71,7 @@ class Scope:
     attention: tuple[AttentionWork, ...]
     one_copy: Switch
     gathers_tokens: Switch | None = None
+    block_scaled: Switch | None = None
     sorts: tuple["Scope", ...] = ()
     prediction: "Scope | None" = None
 

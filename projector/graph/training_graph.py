@@ -6,7 +6,7 @@ import numpy as np
 
 from projector.graph.adapters import with_adapters
 from projector.graph.backward import backward
-from projector.graph.columns import DTYPE_BYTES, Column, Switch, lookup
+from projector.graph.columns import BLOCK_SCALED, DTYPE_BYTES, Column, Switch, lookup
 from projector.graph.context import Context, context_parallel
 from projector.graph.documents import row_pairs
 from projector.graph.groups import Degrees
@@ -164,6 +164,7 @@ def training_scope(
         )
 
     element = lookup(math_dtype, DTYPE_BYTES)
+    scaled = np.isin(math_dtype, BLOCK_SCALED)
     auto, gathers = batch.expert_dispatch == "auto", batch.expert_dispatch == "all_gather"
     act_bytes = np.maximum(element, 2.0)
     # kernels that write the score matrix write all of it, whatever is masked
@@ -183,6 +184,7 @@ def training_scope(
         weight_bytes=element,
         quantised=element < 2.0,
         one_copy=np.where(auto, software.expert_dispatch == "token", batch.expert_dispatch == "deepep"),
+        block_scaled=scaled if scaled.any() else None,
         gathers_tokens=gathers if gathers.any() else None,
         attention=attention(model),
     ).with_sorts(attention)

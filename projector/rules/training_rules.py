@@ -7,14 +7,14 @@ from numpy.typing import NDArray
 
 from projector.graph.recompute_modules import chosen_modules
 from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
-from projector.specs.plan import Dtype, ParallelismPlan, Phase, RecomputeModule
+from projector.specs.plan import ComputeDtype, ParallelismPlan, Phase, RecomputeModule
 from projector.specs.plan_batch import PlanBatch
 
 TRAINING: tuple[Phase, ...] = ("training",)
 SERVING_FIELDS = (
     "attention_dp", "weight_dtype", "kv_cache_dtype", "max_num_seqs", "chunked_prefill_tokens", "cuda_graphs",
 )  # fmt: skip
-TRAINING_DTYPES: tuple[Dtype, ...] = ("fp32", "bf16", "fp16", "fp8")
+TRAINING_DTYPES: tuple[ComputeDtype, ...] = ("fp32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 
 
 def count_changed(plans: PlanBatch, fields: Sequence[str]) -> NDArray[np.int64]:
@@ -27,7 +27,7 @@ def count_changed(plans: PlanBatch, fields: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _training_dtype(plans: PlanBatch, _: Setting) -> Breach:
-    """Integers and 4 bit have no recipe for gradients that the projector could price."""
+    """Integers and 4 bit without scales of blocks have no recipe for gradients that the projector could price."""
     return breach(plans, ~np.isin(plans.compute_dtype, TRAINING_DTYPES), 0, 1)
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from projector.graph.columns import DTYPE_BYTES as BYTES
 from projector.scaling.term import Column, Degrees, Move
-from projector.scaling.work import BYTES
 
 WHOLE_PROMPT_TOKENS = 1e6  # stands for "no chunks": longer than any chunk
 RECOMPUTE_KEEPS = {"none": 3.0, "selective": 2.0, "full": 1.0}  # only the order counts

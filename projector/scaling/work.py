@@ -3,6 +3,7 @@
 import numpy as np
 
 from projector.breakdown import TimeBreakdown
+from projector.graph.columns import DTYPE_BYTES as BYTES
 from projector.scaling.term import Column, Move, Term
 from projector.specs.hardware import HardwareProfile
 
@@ -13,8 +14,6 @@ EFFICIENCY_LOSS_A_DOUBLING = 0.06  # narrower GEMMs on either side of a layout m
 WEIGHT_SHARE = 0.5  # of a decode step that reads weights
 KV_SHARE = 0.25  # of a decode step that reads the KV cache
 CHUNK_RANGE = (0.7, 1.5)  # another prefill chunk
-
-BYTES = {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625}
 
 
 def compute_factor(move: Move, measured: TimeBreakdown, hardware: HardwareProfile | None) -> Term:

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from projector.specs.plan import Dtype
+from projector.specs.plan import ComputeDtype
 from projector.specs.record import Record
 
 FabricKind = Literal["switch", "torus", "mesh", "pcie"]
@@ -135,7 +135,9 @@ class HardwareProfile(Record):
     aliases: tuple[str, ...] = ()
     devices_per_chip: int = Field(1, ge=1)
     chips_per_node: int = Field(ge=1)
-    peak_flop_per_s: dict[Dtype, Figure] = Field(description="dense peak a dtype; a dtype left out is not offered")
+    peak_flop_per_s: dict[ComputeDtype, Figure] = Field(
+        description="dense peak a dtype; a dtype left out is not offered"
+    )
     hbm_bytes: Figure
     reported_hbm_bytes: Figure | None = Field(
         None, description="memory the runtime counts on the chip: datasheets call 2^30 bytes a GB"

@@ -8,6 +8,8 @@ from projector.specs.record import MOST_DEVICES, MOST_SEQUENCES, MOST_TOKENS, MO
 
 Phase = Literal["training", "serving"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4"]
+# What matrix products can run in: also 8-bit floats with a scale a block of 32, and 4-bit ones with a scale of 16.
+ComputeDtype = Literal["fp32", "bf16", "fp16", "fp8", "mxfp8", "int8", "fp4", "nvfp4"]
 Recompute = Literal["none", "selective", "full"]
 ExpertDispatch = Literal["auto", "all_to_all", "deepep", "all_gather"]
 OptimizerName = Literal["adam", "adam_bf16", "adam_8bit", "adafactor", "muon", "sgd"]
@@ -89,7 +91,7 @@ class ParallelismPlan(Record):
     schedule: Schedule = "1f1b"
     first_stage_layers: int = Field(0, ge=0, le=MOST_WIDTH)
     last_stage_layers: int = Field(0, ge=0, le=MOST_WIDTH)
-    compute_dtype: Dtype = "bf16"
+    compute_dtype: ComputeDtype = "bf16"
     optimizer: OptimizerName = "adam"
     offload_optimizer: bool = False
     offload_activations: bool = False

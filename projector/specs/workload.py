@@ -5,7 +5,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from projector.specs.fine_tuning import Adapter
-from projector.specs.plan import Dtype, Phase
+from projector.specs.plan import ComputeDtype, Phase
 from projector.specs.record import MOST_SEQUENCES, MOST_TOKENS, Record
 from projector.specs.sequence_lengths import SequenceLengths
 
@@ -28,7 +28,7 @@ class WorkloadSpec(Record):
     concurrency: int | None = Field(
         None, ge=1, le=MOST_SEQUENCES, description="requests in flight over the whole fleet"
     )
-    precision: Dtype = "bf16"
+    precision: ComputeDtype = "bf16"
     adapter: Adapter | None = Field(
         None, description="training: low-rank adapters on frozen weights (LoRA, QLoRA); None: all weights are trained"
     )

@@ -17,7 +17,7 @@ from agents.exporters.exporter import Job, Known
 from agents.exporters.maxtext_model import MODEL_NAMES, model_name
 from projector.catalog import architecture, architectures, chip, chips
 from projector.errors import InvalidDescription
-from projector.specs.plan import Dtype, OptimizerName, ParallelismPlan, Phase
+from projector.specs.plan import ComputeDtype, Dtype, OptimizerName, ParallelismPlan, Phase
 from projector.specs.plan_batch import FIELDS
 from projector.specs.workload import WorkloadSpec
 
@@ -54,7 +54,7 @@ def training_plans():
         "schedule": ("interleaved",),
         "vp": (2,),
         "sp": (True,),
-        "compute_dtype": get_args(Dtype),
+        "compute_dtype": get_args(ComputeDtype),
         "overlap_tp": (True,),
         "max_num_seqs": (8,),
         "cuda_graphs": (False,),
