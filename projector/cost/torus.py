@@ -2,8 +2,9 @@
 
 Devices are numbered along the dimensions of the slice, so a group (stride, size) covers an interval of positions and
 in each dimension a run of `extent` chips, `gap` apart. A dimension wraps around when the whole of it is covered and
-its size is a multiple of the chip's wrap_multiple; shorter runs are lines. Source of the rules: jax-ml scaling-book,
-tpus.md and sharding.md (own derivation of the all-to-all below).
+its size is a multiple of the chip's wrap_multiple, in three dimensions only where all sizes are (a v5p slice of 2x2x4
+wraps nowhere, one of v5e of 8x16 along its longer side); shorter runs are lines. Source of the rules: jax-ml
+scaling-book, tpus.md and sharding.md (own derivation of the all-to-all below).
 """
 
 from collections.abc import Mapping
@@ -109,10 +110,13 @@ def _tier(group: Group, shape: tuple[int, ...], total: float, hardware: Hardware
     hops = inside - 1
     seconds_a_byte = np.where(inside > 1, 1.0 / total, 0.0)
     position = per_chip
+    multiple = hardware.intra.wrap_multiple or 1
+    # the optical switches of three-dimensional tori join whole cubes: a slice of parts of one is a mesh
+    closes = hardware.intra.torus_dimensions != 3 or all(size % multiple == 0 for size in shape)
     for size in shape:
         extent = _extent(start, stop, position, position * size)
         gap = np.maximum(np.minimum(start / position, float(size)), 1.0)
-        wraps = (extent >= size) & (size % (hardware.intra.wrap_multiple or 1) == 0) & (size > 2)
+        wraps = (extent >= size) & (size % multiple == 0) & (size > 2) & closes
         busy = extent > 1
         rate = rate + np.where(busy, np.where(wraps, 2.0, 1.0) * link / gap, 0.0)
         hops = hops + np.where(busy, np.where(wraps, extent / 2, extent - 1) * gap, 0.0)

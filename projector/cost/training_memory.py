@@ -75,7 +75,7 @@ def _on(graph: TrainingGraph, stage: Stage, hardware: HardwareProfile, micro_bat
     )
     return MemoryColumns(
         weights_bytes=np.where(
-            offloads & (each > 0),
+            offloads & _sharded(graph) & (graph.scope.linear_bytes < 4.0),
             REPLICATED_BYTES["weight"] * (dense / degrees.shard + expert / degrees.expert_shard),
             held("weight", degrees.shard, degrees.expert_shard),
         )

@@ -22,6 +22,8 @@ OUTSIDE_BLOCK = ("_residual", "_post_norm")
 def chosen_modules(names: AnyColumn) -> dict[RecomputeModule, Switch]:
     """The modules any plan names in `recompute_modules`, each with the plans that do, shape [n]."""
     chosen: dict[RecomputeModule, Switch] = {}
+    if not (names != "").any():  # sorting words costs more than all the rest of a batch that names none
+        return chosen
     for text in np.unique(names).tolist():
         for module in filter(None, text.split("+")):
             chosen[module] = chosen.get(module, np.zeros(len(names), dtype=np.bool_)) | (names == text)

@@ -202,13 +202,19 @@ def _update(scope: Scope, holding: Holding, trained: Sequence[Operator], update:
         start=scope.zero,
     )
     moved = holding.weights * (UPDATE_BYTES + update.extra_bytes) + 2 * moments
-    spectral = bool(update.spectral.any())
-    flop = scope.zero
-    if spectral:
+    if update.spectral.any():
         matrices = [o for o in trained if is_matrix(o)]
-        flop = np.where(update.spectral, newton_schulz_flop(matrices, scope.zero), 0.0)
         weights = sum((o.parameters for o in matrices if o.parameters is not None), start=scope.zero)
-        moved = moved + np.where(update.spectral, NEWTON_SCHULZ_BYTES * weights, 0.0)
+        yield Operator(
+            name=holding.named("orthogonalise"),
+            kind="optimizer",
+            place=holding.place,
+            run="update",
+            count=switched(update.spectral & (weights > 0)),
+            flop=newton_schulz_flop(matrices, scope.zero) / holding.state,
+            moved_bytes=NEWTON_SCHULZ_BYTES * weights / holding.state,
+            math="wide",
+        )
         group: GroupName = "expert_shard" if holding.expert else "shard"
         trade = Collective("all_to_all", group, "fsdp", weights / holding.shards * 2.0)
         on = switched(update.spectral & (holding.shards > 1))
@@ -219,9 +225,8 @@ def _update(scope: Scope, holding: Holding, trained: Sequence[Operator], update:
         place=holding.place,
         run="update",
         count=scope.one,
-        flop=flop / holding.state,
+        flop=scope.zero,
         moved_bytes=moved / holding.state,
-        math="wide" if spectral else "none",
     )
     if update.offloads.any():
         state = (holding.weights * MASTER_BYTES + moments) / holding.state

@@ -113,10 +113,7 @@ def training_graph(
 def _context(batch: PlanBatch, degrees: Degrees) -> Context:
     several = degrees.cp > 1
     full = batch.recompute == "full"
-    core = np.zeros(len(batch), dtype=np.bool_)
-    for text in np.unique(batch.recompute_modules).tolist():
-        if "core_attn" in text.split("+"):
-            core |= batch.recompute_modules == text
+    core = chosen_modules(batch.recompute_modules).get("core_attn", np.zeros(len(batch), dtype=np.bool_))
     return Context(
         cp=degrees.cp,
         ring=several & (batch.cp_kind == "ring"),

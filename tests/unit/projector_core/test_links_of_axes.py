@@ -1,5 +1,7 @@
 """Which axis crosses which links, and at which rate."""
 
+import math
+
 import pytest
 from projector_examples import cluster, dense_model, ideal, moe_model, switched_chip, torus_chip, training
 
@@ -80,3 +82,22 @@ def test_an_engine_shows_its_links_too() -> None:
     plan = ParallelismPlan(phase="serving", tp=4, dp=2)
     found = project(plan, load, dense_model(), cluster(hardware, 8), hardware)
     assert [(link.axis, link.tier, link.group_size) for link in found.links] == [("tp", "nvlink", 4)]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "rings"),
+    [("tpu-v5p", (2, 2, 4), 0), ("tpu-v5p", (4, 4, 4), 3), ("tpu-v5e", (8, 16), 1), ("tpu-v5e", (4, 4), 0)],
+)
+def test_cubes_close_all_their_rings_or_none_and_flat_slices_each_whole_axis(
+    name: str, shape: tuple[int, ...], rings: int
+) -> None:
+    """A closed dimension gives a ring two links, an open one a link."""
+    chips, hardware = math.prod(shape), chip(name)
+    plan = ParallelismPlan(dp=chips, fsdp=chips, zero_stage=3)
+    batch = WorkloadSpec(seq_len=S, global_batch=chips)
+    machine = ClusterSpec(chip=name, chips=chips, topology=shape)
+    found = project(plan, batch, architecture("llama-3.1-8b"), machine, hardware).links[0]
+    figure = hardware.intra.bytes_per_s_one_way
+    assert figure is not None
+    link = figure.value / (2 * len(shape)) * hardware.calibration.link_efficiency_frac
+    assert found.one_way_bytes_per_s == pytest.approx((len(shape) + rings) * link)

@@ -6,9 +6,10 @@ from projector_examples import cluster, dense_model, switched_chip, training
 from projector.breakdown import MemoryBreakdown, Projection
 from projector.errors import InvalidDescription
 from projector.legality import check
-from projector.project import project
+from projector.project import project, project_many
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import PlanBatch
 
 S = 2048
 HOST = switched_chip(host=10e9)
@@ -105,3 +106,12 @@ def test_offloading_and_layers_kept_apart_are_refused_together() -> None:
     plan = ParallelismPlan(recompute="full", recompute_layers=2, offload_activations=True)
     broken = check(plan, training(1, S), dense_model(), cluster(HOST, 1), HOST)
     assert [one.rule for one in broken] == ["offload_counts_no_layers"]
+
+
+def test_what_another_plan_of_a_batch_does_moves_no_plan() -> None:
+    alone = projected(ParallelismPlan())
+    plans = [ParallelismPlan(), ParallelismPlan(optimizer="muon"), ParallelismPlan(offload_optimizer=True)]
+    beside = project_many(PlanBatch.from_plans(plans), training(1, S), dense_model(), cluster(HOST, 1), HOST)
+    assert beside[0] == alone
+    assert beside[1] == projected(plans[1])
+    assert beside[2] == projected(plans[2])
