@@ -1,6 +1,5 @@
 """`shardwise eval` for people: errors, sweeps, memory and hit rates as tables, with what was left out and why."""
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
@@ -8,9 +7,6 @@ from rich.console import Console
 
 from agents.evaluation.reports import (
     AccuracyReport,
-    Constant,
-    ErrorFigures,
-    Folds,
     MemoryFigures,
     Rate,
     Reason,
@@ -18,11 +14,10 @@ from agents.evaluation.reports import (
     SweepFigures,
     TopkReport,
 )
+from app.tables_folds import ERROR_HEADERS, NOTHING, error_cells, show_folds
 from app.tables_parts import LEFT, RIGHT, bullets, console, heading, paragraph, section, table
 from app.wording import UNKNOWN, change, number, percent, plain
 
-NOTHING = "-"
-ERROR_HEADERS = ("n", "MAPE", "median", "bias", "in interval", "width")
 # slices that say the same as another one are left to the document
 SHOWN_SLICES = (
     "source",
@@ -54,9 +49,9 @@ def show_accuracy(report: AccuracyReport) -> None:
     )
     section(out, "Step time")
     rows = [
-        ("all rows", *_errors(report.all_rows)),
-        ("newest release of each workload", *_errors(report.newest)),
-        ("rows with nothing assumed", *_errors(report.nothing_assumed)),
+        ("all rows", *error_cells(report.all_rows)),
+        ("newest release of each workload", *error_cells(report.newest)),
+        ("rows with nothing assumed", *error_cells(report.nothing_assumed)),
     ]
     out.print(table(("rows", *ERROR_HEADERS), rows, (LEFT, *(RIGHT,) * len(ERROR_HEADERS))))
     if report.assumed:
@@ -69,7 +64,7 @@ def show_accuracy(report: AccuracyReport) -> None:
     )
     _show_memory(out, report.memory)
     if report.folds is not None:
-        _show_folds(out, report.folds)
+        show_folds(out, report.folds)
     _show_reasons(out, "Suspect, not in any error figure", report.suspects)
     _show_reasons(out, "Not eligible", report.ineligible)
     _show_reasons(out, "Refused", report.refusals)
@@ -146,7 +141,7 @@ def _show_slices(out: Console, report: AccuracyReport) -> None:
                 plain(one.value) or UNKNOWN,
                 f"{one.n_modelled} of {one.n_given}",
                 str(one.n_suspect),
-                *_errors(one.errors),
+                *error_cells(one.errors),
             )
             for one in members
         ]
@@ -195,56 +190,12 @@ def _show_memory(out: Console, memory: Sequence[MemoryFigures]) -> None:
     out.print(table(headers, rows, (LEFT, *(RIGHT,) * 6)))
 
 
-def _show_folds(out: Console, folds: Folds) -> None:
-    section(out, "In-sample or not")
-    paragraph(out, folds.statement)
-    rows = [
-        ("as projected", NOTHING, *_errors(folds.as_projected)),
-        ("one level a chip and dtype, in-sample", NOTHING, *_errors(folds.in_sample)),
-        ("own (family, chip) group left out", str(folds.corrected_by_group), *_errors(folds.leave_group_out)),
-        ("own source left out", str(folds.corrected_by_source), *_errors(folds.leave_source_out)),
-    ]
-    out.print(table(("level", "changed", *ERROR_HEADERS), rows, (LEFT, *(RIGHT,) * (len(ERROR_HEADERS) + 1))))
-    section(out, "Level a chip and dtype: median of measured over projected time")
-    levels = [(one.chip, one.dtype, str(one.rows), str(one.groups), f"{one.level:.2f}") for one in folds.levels]
-    out.print(table(("chip", "dtype", "rows", "groups", "level"), levels, (LEFT, LEFT, RIGHT, RIGHT, RIGHT)))
-    section(out, "Calibration constants of these chips and software presets, and what they rest on")
-    shared: dict[tuple[str, str, str], list[Constant]] = defaultdict(list)
-    for one in folds.constants:
-        shared[one.name, number(one.value), one.basis].append(one)
-    constants: list[tuple[str, ...]] = [
-        (
-            *key,
-            ", ".join(one.owner for one in ones),
-            str(sum(one.rows for one in ones)),
-            str(sum(one.groups for one in ones)),
-        )
-        for key, ones in sorted(shared.items())
-    ]
-    headers = ("constant", "value", "basis", "on", "rows", "groups")
-    out.print(table(headers, constants, (LEFT, RIGHT, LEFT, LEFT, RIGHT, RIGHT)))
-    bullets(out, "Sources of calibration", [f"{chip}: {source}" for chip, source in folds.sources.items()])
-
-
 def _show_reasons(out: Console, title: str, found: Sequence[Reason]) -> None:
     bullets(out, title, [f"{one.n} x {one.reason}{_ids(one.ids)}" for one in found])
 
 
 def _ids(ids: Sequence[str]) -> str:
     return f" [{', '.join(ids)}]" if ids else ""
-
-
-def _errors(figures: ErrorFigures) -> tuple[str, ...]:
-    if figures.n == 0:
-        return ("0", *(NOTHING,) * (len(ERROR_HEADERS) - 1))
-    return (
-        str(figures.n),
-        percent(figures.mape),
-        percent(figures.median_error),
-        change(figures.bias),
-        percent(figures.coverage_80),
-        percent(figures.width_80),
-    )
 
 
 def _rate(one: Rate) -> str:

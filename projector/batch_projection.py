@@ -13,6 +13,7 @@ from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes
 from projector.errors import InvalidDescription
 from projector.graph.columns import Column, Switch
+from projector.provenance import provenance
 from projector.specs.hardware import HardwareProfile
 from projector.specs.objective import Rejection, Slo, find_objective
 from projector.specs.plan_batch import PlanBatch
@@ -120,15 +121,18 @@ class Metrics:
 
 @dataclass(frozen=True)
 class IntervalRule:
-    """low and high as factors of the projected step time, and what they rest on."""
+    """low and high as factors of the projected step time (one for all plans, or columns), and what they rest on."""
 
-    low_factor: float
-    high_factor: float
+    low_factor: Column | float
+    high_factor: Column | float
     basis: str
 
-    def around(self, value: float) -> Interval:
+    def around(self, value: float, index: int) -> Interval:
         """The interval of one projection."""
-        return Interval(low=self.low_factor * value, high=self.high_factor * value, basis=self.basis)
+        low, high = (
+            end if isinstance(end, float) else float(end[index]) for end in (self.low_factor, self.high_factor)
+        )
+        return Interval(low=low * value, high=high * value, basis=self.basis)
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,7 @@ class ProjectionBatch:
     memory: MemoryColumns
     metrics: Metrics
     interval: IntervalRule
+    hardware: HardwareProfile
     power: ChipPower | None = None
     links: Links | None = None
     assumptions: tuple[Assumption, ...] = field(default=())
@@ -157,15 +162,16 @@ class ProjectionBatch:
 
     def __getitem__(self, index: int) -> Projection:
         time_s = float(self.step_time_s[index])
-        memory = self.memory.record(index)
+        memory, breakdown = self.memory.record(index), self.breakdown.record(index)
         return Projection(
             plan=self.batch[index],
             chip=self.chip,
             chips=self.chips,
             source="modelled",
             step_time_s=time_s,
-            step_time_interval_s=self.interval.around(time_s),
-            breakdown=self.breakdown.record(index),
+            step_time_interval_s=self.interval.around(time_s, index),
+            breakdown=breakdown,
+            provenance=provenance(self.hardware, breakdown),
             memory=memory,
             links=self._links(index),
             **self.metrics.record(index),

@@ -120,6 +120,26 @@ class Interval(Record):
     basis: str
 
 
+class Provenance(Record):
+    """What a projection rests on. Figures by their names in the chip's file.
+
+    binding        the largest term of the step, and its share
+    datasheet, unverified   figures of the datasheet, re-read or not
+    measured       efficiencies that rest on the measurements the file names
+    fitted, carried_over    efficiencies chosen on published steps of this chip, or only on such of its sister chips
+    assumed        efficiencies nobody measured: what leans on them is extrapolated
+    """
+
+    binding: str
+    binding_frac: float = Field(ge=0, le=1)
+    datasheet: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    fitted: tuple[str, ...] = ()
+    carried_over: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+
+
 class Projection(Record):
     """What the projector says of one plan on one cluster.
 
@@ -149,6 +169,7 @@ class Projection(Record):
     total_tokens_per_s_per_chip: float | None = Field(None, ge=0)
     max_concurrency: float | None = Field(None, ge=0, description="requests the KV pool of the fleet holds")
     rejections: tuple[Rejection, ...] = ()
+    provenance: Provenance | None = Field(None, description="None where the model is unknown")
     assumptions: tuple[str, ...] = ()
 
     @property

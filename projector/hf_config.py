@@ -99,6 +99,7 @@ def from_hf_config(config: Config, *, name: str, source: str) -> ModelArchitectu
         "vocab_size": count(config, "vocab_size"),
         "gated_mlp": family.gated_mlp,
         "tied_embeddings": switch(config, "tie_word_embeddings", family.tied_by_default),
+        "clamped_experts": family.clamped_experts,
         "attention_bias": switch(config, "attention_bias", family.attention_bias),
         "positions": attention.positions(config, family, model_type),
         "parallel_block": attention.parallel_block(config, family, model_type),

@@ -122,6 +122,7 @@ def project_serving(
         ),
         interval=INTERVALS[model.is_moe],
         links=Links(engine.routes, hardware),
+        hardware=hardware,
         assumptions=assumptions,
     )
 

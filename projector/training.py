@@ -5,7 +5,6 @@ import numpy as np
 from projector.batch_projection import (
     Assumption,
     BreakdownColumns,
-    IntervalRule,
     Metrics,
     ProjectionBatch,
     price_usd_per_chip_hour,
@@ -32,6 +31,7 @@ from projector.graph.columns import Column, lookup
 from projector.graph.documents import useful_frac
 from projector.graph.groups import groups
 from projector.graph.training_graph import TrainingGraph, overlaps_micro_batches, training_graph
+from projector.intervals import training_interval
 from projector.model_flop import model_flop_per_token
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
@@ -45,14 +45,6 @@ from projector.specs.software_of_model import model_of_software, software_of_mod
 
 # Chips whose programs a compiler writes whole, whichever framework describes them.
 COMPILED: tuple[ChipKind, ...] = ("tpu", "trainium")
-# 10th and 90th percentile of measured over projected step time (`shardwise eval accuracy`), rounded outwards; by
-# whether the model is a mixture of experts.
-INTERVALS = {
-    False: IntervalRule(0.91, 1.18, "80 % of 459 published dense runs measured within these factors of the projection"),
-    True: IntervalRule(
-        0.83, 1.42, "80 % of 125 published runs with experts measured within these factors of the projection"
-    ),
-}
 
 
 def project_training(
@@ -109,7 +101,8 @@ def project_training(
             tokens_per_s_per_chip=tokens / breakdown.total_s / chips,
             mfu_frac=flop / breakdown.total_s / (graph.degrees.devices * peak),
         ),
-        interval=INTERVALS[model.is_moe],
+        interval=training_interval(breakdown, model, hardware),
+        hardware=hardware,
         power=ChipPower.of(hardware),
         links=Links(ways, hardware),
         assumptions=assumptions,

@@ -1,147 +1,140 @@
-"""How far error figures rest on the rows they are printed for: one level a chip and dtype, without a row's own group.
+"""How far error figures rest on the rows they are printed for: every constant fitted anew without a row's own group.
 
-The projector is not refitted here: its constants stand in the chip files and are the same for every row. What can be
-said honestly beside that is by how much one free factor a (chip, dtype) would change the figures when it is taken from
-the very rows (in-sample), from other (family, chip) groups only, and from other sources only. Where the last two are
-close to the figures as projected, the chip files' levels do not lean on the row's own group.
+All parameters of `agents.evaluation.parameters` are fitted together on the rows of the other (family, chip) groups, and
+once more on those of other sources; the row is then projected with what it had no part in. Around the present values
+projections are linear in the logarithms of the parameters (`agents.evaluation.refit`); for the largest groups the rows
+are projected again with the fitted values themselves, and the difference is printed.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
-from statistics import median
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from agents.evaluation.constants import constants
 from agents.evaluation.errors import error_figures
-from agents.evaluation.reports import Constant, Folds, Level
-from agents.evaluation.scored import Scored
-from projector.specs.hardware import Calibration, HardwareProfile
-from projector.specs.software import Software
+from agents.evaluation.parameters import PARAMETERS
+from agents.evaluation.refit import Linear, held_out, moved, row_weights
+from agents.evaluation.reports import Check, FittedParameter, FoldFigures, Folds, IntervalClass
+from agents.evaluation.scored import Scored, score_all
+from agents.evaluation.sweeps import sweep_figures, sweeps
+from projector.intervals import CLASSES, kind
 
-FEWEST_ROWS = 3
+Values = NDArray[np.float64]
 STATEMENT = (
-    "The figures as projected use the constants of the chip files and of the software presets as they stand, so they "
-    "are in-sample wherever a constant was chosen on rows given here. No constant is keyed by model, workload or row. "
-    "The folds multiply all rows of one chip and dtype by one level, the median of measured over projected time of the "
-    "other rows; they show what a recalibration that never saw the row's own (family, chip) group, or its source, "
-    "prints, and not what a refit of every constant would."
+    "No constant is keyed by model, workload or row. Those that were chosen on published step times are fitted here "
+    "together, pulled to what they would be without a fit, on the rows that do not share the row's own (family, chip) "
+    "group, or its source; the figures 'as projected' use the values in the files."
 )
-NOT_VALUES = frozenset({"source", "fitted", "assumed"})
+CHECKED_GROUPS = 3
 
 
 def folds(scored: Sequence[Scored]) -> Folds:
     """The folds over the rows that print a speed."""
     timed = [one for one in scored if one.measured_s is not None]
-    by_level: dict[tuple[str, str], list[Scored]] = defaultdict(list)
-    for one in timed:
-        by_level[_level_key(one)].append(one)
-    in_sample = _levels(timed, by_level, lambda _: None)
-    by_group, by_source = _levels(timed, by_level, _group), _levels(timed, by_level, _source)
-    chips = {one.case.hardware.id: one.case.hardware for one in scored}
+    linear, weights = Linear.of(timed, PARAMETERS), row_weights(timed)
+    everything = linear.fitted(np.ones(len(timed), dtype=np.bool_), weights)
+    groups = [one.case.row.group for one in timed]
+    by_group = held_out(linear, groups, weights)
+    by_source = held_out(linear, [one.case.row.source for one in timed], weights)
+    present = np.ones(len(timed))
+    fitted = linear.projected(everything) / linear.projected_s
+    named = (("as projected", present), ("fitted on all rows", fitted))
+    left_out = (("own (family, chip) group left out", by_group), ("own source left out", by_source))
     return Folds(
         statement=STATEMENT,
-        as_projected=error_figures(timed),
-        in_sample=error_figures(timed, [level or 1.0 for level in in_sample]),
-        leave_group_out=error_figures(timed, [level or 1.0 for level in by_group]),
-        leave_source_out=error_figures(timed, [level or 1.0 for level in by_source]),
-        corrected_by_group=sum(level is not None for level in by_group),
-        corrected_by_source=sum(level is not None for level in by_source),
-        levels=tuple(_entry(key, rows) for key, rows in sorted(by_level.items())),
-        constants=(
-            *(
-                constant
-                for name, chip in sorted(chips.items())
-                for constant in _constants(chip, [one for one in timed if one.case.hardware.id == name])
-            ),
-            *_of_software(timed),
+        figures=tuple(_figures(name, timed, factor) for name, factor in (*named, *left_out)),
+        parameters=tuple(
+            FittedParameter(
+                name=parameter.name,
+                prior=parameter.prior,
+                spread=parameter.spread,
+                basis=parameter.basis,
+                present=float(linear.present[place]),
+                fitted=float(linear.present[place] * np.exp(everything[place])),
+                rows=int(linear.rows[place]),
+                groups=int(linear.groups[place]),
+            )
+            for place, parameter in enumerate(linear.parameters)
         ),
-        sources={name: chip.calibration.source for name, chip in sorted(chips.items())},
+        checks=tuple(_check(timed, linear, weights, name) for name, _ in Counter(groups).most_common(CHECKED_GROUPS)),
+        intervals=_intervals(timed, by_group),
+        constants=constants(scored, timed),
+        sources={
+            one.case.hardware.id: one.case.hardware.calibration.source
+            for one in sorted(scored, key=lambda one: one.case.hardware.id)
+        },
     )
 
 
-def _level_key(one: Scored) -> tuple[str, str]:
-    return (one.case.hardware.id, one.projection.plan.compute_dtype)
+def _figures(name: str, timed: Sequence[Scored], factor: Values) -> FoldFigures:
+    """Errors, and order and regret inside sweeps, with every row's projection multiplied."""
+    changed = [_times(one, float(by)) for one, by in zip(timed, factor, strict=True)]
+    same = sweep_figures(sweeps(changed, {}, [one.case.row for one in timed]).same)
+    return FoldFigures(
+        name=name,
+        errors=error_figures(timed, factor.tolist()),
+        order_accuracy=same[0].order_accuracy if same else None,
+        top1_regret=same[0].top1_regret if same else None,
+        top1_regret_worst=same[0].top1_regret_worst if same else None,
+    )
 
 
-def _group(one: Scored) -> str:
-    return one.case.row.group
+def _times(one: Scored, factor: float) -> Scored:
+    time_s = one.projection.step_time_s * factor
+    return replace(one, projection=one.projection.model_copy(update={"step_time_s": time_s}))
 
 
-def _source(one: Scored) -> str:
-    return one.case.row.source
+def _check(timed: Sequence[Scored], linear: Linear, weights: Values, group: str) -> Check:
+    """The rows of a group projected again with the values of the fit that left it out."""
+    out = np.array([one.case.row.group == group for one in timed])
+    d = linear.fitted(~out, weights)
+    again = score_all(moved([one.case for one, is_out in zip(timed, out, strict=True) if is_out], linear, d))
+    seconds = np.array([one.projected_s if isinstance(one, Scored) else np.nan for one in again])
+    difference = np.abs(np.log(seconds / linear.projected(d)[out]))
+    return Check(
+        group=group,
+        rows=int(out.sum()),
+        linear_mape=float(np.abs(linear.projected(d)[out] / linear.measured_s[out] - 1).mean()),
+        projected_mape=float(np.abs(seconds / linear.measured_s[out] - 1).mean()),
+        median_difference=float(np.median(difference)),
+        largest_difference=float(difference.max()),
+    )
 
 
-def _levels(
-    timed: Sequence[Scored],
-    by_level: dict[tuple[str, str], list[Scored]],
-    held_out: Callable[[Scored], str | None],
-) -> list[float | None]:
-    """For every row the level of the rows of its chip and dtype that differ in what is held out (None: of all)."""
-    known: dict[tuple[tuple[str, str], str | None], float | None] = {}
-    for one in timed:
-        key, out = _level_key(one), held_out(one)
-        if (key, out) not in known:
-            known[key, out] = _level([other for other in by_level[key] if out is None or held_out(other) != out])
-    return [known[_level_key(one), held_out(one)] for one in timed]
-
-
-def _level(rows: Sequence[Scored]) -> float | None:
-    """The factor that would centre the rows; None where they are too few to say."""
-    ratios = [one.measured_s / one.projected_s for one in rows if one.measured_s is not None]
-    return median(ratios) if len(ratios) >= FEWEST_ROWS else None
-
-
-def _entry(key: tuple[str, str], rows: Sequence[Scored]) -> Level:
-    chip, dtype = key
-    groups = len({_group(one) for one in rows})
-    ratios = [one.measured_s / one.projected_s for one in rows if one.measured_s is not None]
-    return Level(chip=chip, dtype=dtype, rows=len(rows), groups=groups, level=median(ratios))
-
-
-def _constants(chip: HardwareProfile, rows: Sequence[Scored]) -> tuple[Constant, ...]:
-    """Every number of the chip's calibration block; what is not named as assumed rests on the block's source."""
-    calibration, groups = chip.calibration, len({_group(one) for one in rows})
+def _intervals(timed: Sequence[Scored], factor: Values) -> tuple[IntervalClass, ...]:
+    """Percentiles of measured over projected time out of fold, by the classes of `projector.intervals`."""
+    place = np.array([_class(one) for one in timed], dtype=np.int64)
+    ratio = np.array([one.measured_s or np.nan for one in timed]) / (
+        factor * np.array([one.projected_s for one in timed])
+    )
     found = []
-    for name in type(calibration).model_fields:
-        value = getattr(calibration, name)
-        if name not in NOT_VALUES and isinstance(value, int | float) and not isinstance(value, bool):
-            found.append(
-                Constant(
-                    owner=chip.id,
-                    name=name,
-                    value=float(value),
-                    basis=_basis(calibration, name),
-                    rows=len(rows),
-                    groups=groups,
-                )
+    for number, one in enumerate(CLASSES):
+        own = ratio[place == number]
+        if len(own) == 0:
+            continue
+        low, high = np.quantile(own, (0.1, 0.9))
+        inside = (own >= one.low_factor) & (own <= one.high_factor)
+        found.append(
+            IntervalClass(
+                name=one.name,
+                runs=len(own),
+                low_factor=one.low_factor,
+                high_factor=one.high_factor,
+                ratio_10=float(low),
+                ratio_90=float(high),
+                coverage_80=float(inside.mean()),
             )
+        )
     return tuple(found)
 
 
-def _basis(calibration: Calibration, name: str) -> str:
-    if name in calibration.assumed:
-        return "assumed"
-    if name in calibration.fitted:
-        return "fitted on published steps"
-    stated = name in calibration.model_fields_set
-    return "by the chip file's source" if stated else "default of the schema"
-
-
-def _of_software(timed: Sequence[Scored]) -> tuple[Constant, ...]:
-    """Numbers of the software presets in use that differ from those of no stack in particular."""
-    usual = Software()
-    members: dict[tuple[str, float], list[Scored]] = defaultdict(list)
-    for one in timed:
-        for name in Software.model_fields:
-            value = getattr(one.case.software, name)
-            if isinstance(value, int | float) and not isinstance(value, bool) and value != getattr(usual, name):
-                members[name, float(value)].append(one)
-    return tuple(
-        Constant(
-            owner="software",
-            name=name,
-            value=value,
-            basis="by the preset",
-            rows=len(ones),
-            groups=len({_group(one) for one in ones}),
-        )
-        for (name, value), ones in sorted(members.items())
+def _class(one: Scored) -> int:
+    breakdown = one.projection.breakdown
+    exposed_frac = breakdown.exposed_communication_s / max(breakdown.total_s, 1e-30)
+    model = kind(one.case.architecture)
+    return max(
+        number for number, each in enumerate(CLASSES) if each.model == model and exposed_frac >= each.exposed_frac
     )

@@ -131,7 +131,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _of_chips("v5", "attention_efficiency_frac", (*V4, *V5E, *V5P), 0.5, 0.2, "24 to 72 % in public profiles"),
     _of_chips("v6 and v7", "attention_efficiency_frac", (*V6E, *V7X), 0.4, 0.2, "a wider matrix unit, half filled"),
     _of_chips(
-        "GPU", "attention_half_keys", GPUS, 435.0, 0.3, "curve over length of FlashAttention-3, arXiv:2407.08608"
+        "GPU", "attention_half_keys", GPUS, 435.0, 0.1, "curve over length of FlashAttention-3, arXiv:2407.08608"
     ),
     _of_chips("Ampere", "attention_half_width", AMPERE, 30.0, 0.5, "heads of 64 and 128 in FlashAttention-2"),
     _of_chips(
@@ -140,11 +140,11 @@ PARAMETERS: tuple[Parameter, ...] = (
     _of_chips("Blackwell", "attention_half_width", BLACKWELL, 300.0, 0.5, "exponentials bound heads of 128 and less"),
     _of_chips("Hopper", "flash2_frac", (*HOPPER, *HOPPER_500_W), 0.65, 0.1, "FlashAttention-2 over 3 on H100"),
     _of_chips("Hopper", "narrow_gemm_frac", (*HOPPER, *HOPPER_500_W), 0.88, 0.1, "fp8 over bf16 of large products"),
+    _of_chips("Blackwell", "narrow_gemm_frac", (*BLACKWELL, *BLACKWELL_ULTRA), 0.88, 0.04, "as on Hopper"),
+    _of_chips("GPU", "scale_loss", GPUS, 0.15, 0.15, "two to four switch levels and their stragglers"),
     _of_chips(
-        "Blackwell", "narrow_gemm_frac", (*BLACKWELL, *BLACKWELL_ULTRA), 0.88, 0.1, "fp8 over bf16 of large products"
+        "GPU", "contention_frac", GPUS, 0.3, 0.5, "a collective takes 16 to 32 of 132 cores, and memory bandwidth"
     ),
-    _of_chips("GPU", "scale_loss", GPUS, 0.15, 0.5, "assumed"),
-    _of_chips("GPU", "contention_frac", GPUS, 0.3, 0.5, "assumed"),
     _of_chips("TPU", "contention_frac", TPUS, 0.1, 0.5, "links with engines of their own share the memory"),
     _of_chips("Ampere", "gemm_half_size_flop", AMPERE, 2e9, 0.3, "a wave of tiles over all cores"),
     _of_chips("Hopper", "gemm_half_size_flop", (*HOPPER, *HOPPER_500_W), 5e9, 0.3, "a wave of tiles over all cores"),
@@ -162,6 +162,19 @@ PARAMETERS: tuple[Parameter, ...] = (
     ),
     _of_stack("fused experts", "expert_passes", MEGATRON_RECIPES_FUSED_EXPERTS, 1.0, 0.6, 0.5, 20.0, "one kernel"),
     _of_stack("unnamed stack", "expert_passes", CURRENT, 2.0, 0.6, 1.0, 20.0, "between the others"),
+    _of_stack(
+        "Megatron", "clamped_passes", CURRENT, 9.0, 0.3, 1.0, 40.0, "19 tensors moved forward, 49 back, 7.5 where fused"
+    ),
+    _of_stack(
+        "fused experts",
+        "clamped_passes",
+        MEGATRON_RECIPES_FUSED_EXPERTS,
+        5.0,
+        0.5,
+        1.0,
+        40.0,
+        "a part of the chain in the kernel of the products",
+    ),
     _of_stack("compiled", "expert_passes", XLA, 3.0, 0.6, 1.0, 20.0, "sorting tokens by expert, and back"),
     _of_stack("recipes of 2025", "expert_pause_s", MEGATRON_RECIPES_2025, 5e-4, 0.7, 1e-5, 5e-3, "tens of launches"),
     _of_stack(

@@ -96,9 +96,11 @@ class Linear:
 
 
 def row_weights(scored: Sequence[Scored]) -> Values:
-    """One over the square root of the rows of the same (family, chip) group."""
+    """One over the square root of the rows of the same (family, chip) group; nothing where layers are recurrent, whose
+    kernels no parameter stands for."""
     size = Counter(one.case.row.group for one in scored)
-    return np.array([size[one.case.row.group] ** -0.5 for one in scored])
+    plain = [one.case.architecture.recurrence is None for one in scored]
+    return np.array([size[one.case.row.group] ** -0.5 * counts for one, counts in zip(scored, plain, strict=True)])
 
 
 def held_out(linear: Linear, names: Sequence[str], weights: Values) -> Values:

@@ -113,14 +113,50 @@ class ScoredRow(Record):
     plan: ParallelismPlan
 
 
-class Level(Record):
-    """One factor a chip and dtype: median of measured over projected time, the rows and groups it was taken from."""
+class FoldFigures(Record):
+    """Errors of all rows, and order and regret inside same-day sweeps, with one set of constants or one fold each."""
 
-    chip: str
-    dtype: str
+    name: str
+    errors: ErrorFigures
+    order_accuracy: float | None
+    top1_regret: float | None
+    top1_regret_worst: float | None
+
+
+class FittedParameter(Record):
+    """One constant: without any fit, as it stands, fitted on all rows given; and what bears on it."""
+
+    name: str
+    prior: float
+    spread: float = Field(description="standard deviation of its logarithm around the prior")
+    basis: str = Field(description="where the prior comes from")
+    present: float
+    fitted: float
     rows: int
     groups: int
-    level: float
+
+
+class Check(Record):
+    """A left-out group projected again with the values of its fold, beside the linear form."""
+
+    group: str
+    rows: int
+    linear_mape: float
+    projected_mape: float
+    median_difference: float
+    largest_difference: float
+
+
+class IntervalClass(Record):
+    """Measured over projected time out of fold in one class of intervals, beside the factors in use."""
+
+    name: str
+    runs: int
+    low_factor: float
+    high_factor: float
+    ratio_10: float
+    ratio_90: float
+    coverage_80: float
 
 
 class Constant(Record):
@@ -135,16 +171,13 @@ class Constant(Record):
 
 
 class Folds(Record):
-    """How far the figures rest on the very rows they are printed for, and what one level a chip would change."""
+    """How far the figures rest on the very rows they are printed for."""
 
     statement: str
-    as_projected: ErrorFigures
-    in_sample: ErrorFigures
-    leave_group_out: ErrorFigures
-    leave_source_out: ErrorFigures
-    corrected_by_group: int = Field(description="rows whose group fold left enough other rows for a level")
-    corrected_by_source: int
-    levels: tuple[Level, ...]
+    figures: tuple[FoldFigures, ...] = Field(description="as projected, fitted on all, group left out, source left out")
+    parameters: tuple[FittedParameter, ...]
+    checks: tuple[Check, ...]
+    intervals: tuple[IntervalClass, ...]
     constants: tuple[Constant, ...]
     sources: dict[str, str] = Field(description="chip -> where its file says the calibration comes from")
 

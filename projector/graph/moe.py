@@ -180,7 +180,10 @@ def _experts(scope: Scope, route: Routing) -> Iterator[Operator]:
     width = scope.model.moe_intermediate_size / scope.etp
     hidden = scope.one * scope.model.expert_features
     up_widths = 2 if scope.model.gated_mlp else 1
-    passes = scope.software.expert_passes / scope.software.pointwise_passes
+    software = scope.software
+    passes = software.expert_passes / software.pointwise_passes
+    if scope.model.clamped_experts:
+        passes = max(passes, software.clamped_passes)
     yield from quantise(scope, "expert_up_cast", "moe_layer", route.rows * hidden)
     yield _grouped_gemm(scope, route, "expert_up", hidden, up_widths * width)
     between = activation(scope, "expert_activation", "moe_layer", route.rows * width)

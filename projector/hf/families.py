@@ -20,6 +20,7 @@ class Family:
     gated_mlp: bool = True
     tied_by_default: bool = False
     attention_bias: bool = False
+    clamped_experts: bool = False
     kv_heads_default_to_heads: bool = False
     head_dim_derived: bool = True
     four_wide_mlp: bool = False
@@ -82,7 +83,7 @@ FAMILIES: dict[str, Family] = {
     "bamba": Family(),
     "falcon_h1": Family(),
     "minimax": Family(moe=True, head_dim_derived=False),
-    "gpt_oss": Family(moe=True, attention_bias=True, head_dim_derived=False),
+    "gpt_oss": Family(moe=True, attention_bias=True, clamped_experts=True, head_dim_derived=False),
     "minimax_m2": Family(
         moe=True,
         head_dim_derived=False,

@@ -36,6 +36,9 @@ class ModelArchitecture(Record):
     gated_mlp: bool = True
     tied_embeddings: bool = False
     attention_bias: bool = False
+    clamped_experts: bool = Field(
+        False, description="experts clamp their gated activation and add biases around it (GPT-OSS): a chain of kernels"
+    )
     positions: Positions = "rope"
     parallel_block: bool = Field(False, description="attention and MLP read one norm and are summed in one place")
     post_norms: bool = Field(False, description="a norm behind attention and MLP besides the one before each")

@@ -3,7 +3,7 @@
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.software import MEGATRON_RECIPES, Software
 
-OF_FUSED_EXPERTS = ("expert_passes", "expert_pause_s", "expert_products")
+OF_FUSED_EXPERTS = ("clamped_passes", "expert_passes", "expert_pause_s", "expert_products")
 
 
 def software_of_model(software: Software, model: ModelArchitecture) -> Software:

@@ -148,38 +148,6 @@ def families(*factors: float):
     ]
 
 
-def test_folds_take_a_level_from_other_groups_only():
-    folds = report(*families(1.25, 1.25), with_folds=True).folds
-    assert folds is not None
-    assert folds.as_projected.mape == pytest.approx(0.2)
-    assert folds.in_sample.mape == pytest.approx(0.0)
-    assert folds.leave_group_out.mape == pytest.approx(0.0)
-    assert folds.corrected_by_group == 6
-    assert [(one.rows, one.groups, one.level) for one in folds.levels] == [(6, 2, pytest.approx(1.25))]
-
-
-def test_a_level_that_only_fits_its_own_group_does_not_help_another():
-    folds = report(*families(2.0, 0.5), with_folds=True).folds
-    assert folds is not None
-    assert folds.leave_group_out.mape > folds.as_projected.mape
-
-
-def test_a_group_alone_on_its_chip_keeps_its_figures():
-    folds = report(*families(1.25), with_folds=True).folds
-    assert folds is not None
-    assert (folds.corrected_by_group, folds.corrected_by_source) == (0, 0)
-    assert folds.leave_group_out == folds.as_projected
-
-
-def test_folds_name_every_constant_and_whether_it_is_assumed():
-    folds = report(*families(1.0), with_folds=True).folds
-    assert folds is not None
-    own = [one for one in folds.constants if one.owner == "h100-sxm"]
-    assert {"gemm_efficiency_frac", "hbm_efficiency_frac", "kernel_launch_s"} <= {one.name for one in own}
-    assert {one.rows for one in own} == {3}
-    assert set(folds.sources) == {"h100-sxm"}
-
-
 def test_the_same_rows_give_the_same_report():
     values = families(1.25, 0.8)
     assert report(*values, with_folds=True, with_rows=True) == report(*values, with_folds=True, with_rows=True)

@@ -51,7 +51,7 @@ def test_rows_are_read_beside_a_workloads_file(capsys, folder):
     found = document(capsys, "eval", "accuracy", folder / "workloads.jsonl", "--json", "--folds", "--rows")
     assert found["n_modelled"] == 2
     assert len(found["rows"]) == 2
-    assert found["folds"]["as_projected"]["n"] == 2
+    assert found["folds"]["figures"][0]["errors"]["n"] == 2
 
 
 def test_topk_prints_one_document_with_the_keys_other_programs_rely_on(capsys, folder):
