@@ -127,7 +127,7 @@ class IntervalRule:
     high_factor: Column | float
     basis: str
 
-    def around(self, value: float, index: int) -> Interval:
+    def around(self, value: float, index: int = 0) -> Interval:
         """The interval of one projection."""
         low, high = (
             end if isinstance(end, float) else float(end[index]) for end in (self.low_factor, self.high_factor)

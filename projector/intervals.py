@@ -49,7 +49,7 @@ def training_interval(breakdown: BreakdownColumns, model: ModelArchitecture, har
     """The interval of every plan's step, columns of shape [n]."""
     place = classes(breakdown, model)
     low, high = (np.array([getattr(one, end) for one in CLASSES])[place] for end in ("low_factor", "high_factor"))
-    runs = sum(CLASSES[one].runs for one in set(place.tolist()))
+    runs = sum(one.runs for one in CLASSES if one.model == kind(model))
     seen = any(hardware.calibration.fitted.values())
     widening = 1.0 if seen else NO_RUN_OF_THE_CHIP
     known = "" if seen else f"; widened by {NO_RUN_OF_THE_CHIP:g}, as none of them is of {hardware.id}"
