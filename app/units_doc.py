@@ -107,6 +107,8 @@ NAMED = {
             "head_dim",
             "experts",
             "experts_per_token",
+            "index_topk",
+            "index_heads",
             "intermediate_shard",
             "shared_experts",
             "expert_groups",
