@@ -5,7 +5,7 @@ named. What it does not know it searches.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from agents.evaluation.frameworks import UNKNOWN, Framework
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rows import DEGREES, Degrees
+from projector.batch_projection import ProjectionBatch
 from projector.cost.memory import chance_to_fit
 from projector.errors import ShardwiseError
 from projector.legality import check
@@ -77,10 +78,7 @@ def rank_layouts(problem: Problem, frameworks: Sequence[Framework]) -> Ranking:
     """
     given = (problem.workload, problem.architecture, problem.cluster, problem.hardware)
     try:
-        batches = [(framework, _space(given, framework)) for framework in frameworks or (UNKNOWN,)]
-        projected = [
-            project_many(batch, *given, software=framework.software) for framework, batch in batches if len(batch)
-        ]
+        projected = [one for framework in frameworks or (UNKNOWN,) if (one := _projected(given, framework)) is not None]
     except ShardwiseError as error:
         raise Refused(str(error)) from error
     if not projected:
@@ -93,11 +91,17 @@ def rank_layouts(problem: Problem, frameworks: Sequence[Framework]) -> Ranking:
     )
 
 
-def _space(
-    given: tuple[WorkloadSpec, ModelArchitecture, ClusterSpec, HardwareProfile], framework: Framework
-) -> PlanBatch:
+Given = tuple[WorkloadSpec, ModelArchitecture, ClusterSpec, HardwareProfile]
+
+
+def _projected(given: Given, framework: Framework) -> ProjectionBatch | None:
+    """What the stack can run; None where that is nothing. One whose recipes do not accumulate does so to fit."""
     plans = explore(*given, framework.limits(), None).plans
-    return framework.runs(plans.take(framework.allows(plans)))
+    plans = framework.runs(plans.take(framework.allows(plans)))
+    found = project_many(plans, *given, software=framework.software) if len(plans) else None
+    if framework.accumulates or (found is not None and found.fits.any()):
+        return found
+    return _projected(given, replace(framework, accumulates=True))
 
 
 def is_legal(plan: ParallelismPlan, problem: Problem) -> bool:

@@ -15,6 +15,8 @@ SERVING_FIELDS = (
     "attention_dp", "weight_dtype", "kv_cache_dtype", "max_num_seqs", "chunked_prefill_tokens", "cuda_graphs",
 )  # fmt: skip
 TRAINING_DTYPES: tuple[ComputeDtype, ...] = ("fp32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4")
+# Integers train on TPUs alone: MaxText's quantized products (AQT, Qwix).
+TRAINING_DTYPES_OF_TPUS: tuple[ComputeDtype, ...] = (*TRAINING_DTYPES, "int8")
 
 
 def count_changed(plans: PlanBatch, fields: Sequence[str]) -> NDArray[np.int64]:
@@ -26,9 +28,10 @@ def count_changed(plans: PlanBatch, fields: Sequence[str]) -> NDArray[np.int64]:
     return changed
 
 
-def _training_dtype(plans: PlanBatch, _: Setting) -> Breach:
-    """Integers and 4 bit without scales of blocks have no recipe for gradients that the projector could price."""
-    return breach(plans, ~np.isin(plans.compute_dtype, TRAINING_DTYPES), 0, 1)
+def _training_dtype(plans: PlanBatch, setting: Setting) -> Breach:
+    """Dtypes some stack trains in on this kind of chip; 4 bit only with scales of blocks."""
+    tpu = setting.hardware is not None and setting.hardware.kind == "tpu"
+    return breach(plans, ~np.isin(plans.compute_dtype, TRAINING_DTYPES_OF_TPUS if tpu else TRAINING_DTYPES), 0, 1)
 
 
 def _serving_fields(plans: PlanBatch, _: Setting) -> Breach:

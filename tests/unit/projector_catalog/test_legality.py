@@ -199,11 +199,20 @@ def test_memory_is_a_gate_that_names_the_overshoot():
     assert rejection.text == "peak memory a chip 96.0 GB > 80.0 GB"
 
 
-@pytest.mark.parametrize("dtype", ["int8", "fp4"])
-def test_no_training_in_integers_or_four_bit_whatever_the_chip_offers(dtype):
+@pytest.mark.parametrize(
+    ("chip_name", "dtype", "trains"),
+    [
+        ("b200", "nvfp4", True),
+        ("b200", "fp4", False),
+        ("b200", "int8", False),
+        ("tpu-v5p", "int8", True),
+        ("h100-sxm", "int8", False),
+    ],
+)
+def test_training_in_a_dtype_needs_a_recipe_for_the_kind_of_chip(chip_name, dtype, trains):
     plan = change(LEGAL, compute_dtype=dtype)
-    found = [rejection.rule for rejection in refusals(plan, chip_name="b200")]
-    assert "training_dtype" in found
+    found = [rejection.rule for rejection in refusals(plan, chip_name=chip_name)]
+    assert ("training_dtype" not in found) == trains
 
 
 @pytest.mark.parametrize(
