@@ -6,12 +6,13 @@ otherwise and is marked. Which dtype frozen weights are stored in does matter wh
 """
 
 from collections.abc import Iterator
+from typing import cast
 
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rows import MeasuredRow
 from projector.graph.columns import DTYPE_BYTES
 from projector.specs.fine_tuning import ATTENTION_TARGETS, LINEAR_TARGETS, Adapter, AdapterTarget
-from projector.specs.plan import Dtype
+from projector.specs.plan import ComputeDtype, Dtype
 
 # what a step trains by the phase of a row, or by the method it prints
 ALL_WEIGHTS = ("pretrain", "sft", "full")
@@ -19,6 +20,8 @@ ADAPTERS = ("lora", "qlora")
 PHASES = ("pretrain", "sft", *ADAPTERS)
 # QLoRA's 4-bit frozen weights (NF4) carry as many bytes as fp4 with block scales
 QUANTISED: Dtype = "fp4"
+# what is stored in place of products with scales of blocks
+UNSCALED: dict[ComputeDtype, Dtype] = {"mxfp8": "fp8", "nvfp4": "fp4"}
 OPEN = "adapter"
 STORED = "frozen_dtype"
 
@@ -35,7 +38,9 @@ USUAL = Adapter(rank=8, targets=("query", "value"))
 SCOPES: dict[str, tuple[AdapterTarget, ...]] = {"attention": ATTENTION_TARGETS, "all linear": LINEAR_TARGETS}
 
 
-def adapters_of(row: MeasuredRow, dtype: Dtype, *, gated: bool) -> tuple[tuple[Adapter | None, ...], tuple[str, ...]]:
+def adapters_of(
+    row: MeasuredRow, dtype: ComputeDtype, *, gated: bool
+) -> tuple[tuple[Adapter | None, ...], tuple[str, ...]]:
     """(what the row may mean, which knobs of it are assumed); a lone None: all weights are trained.
 
     Refused for a phase or a method that is no such step.
@@ -72,10 +77,10 @@ def _without_gate(targets: tuple[AdapterTarget, ...], *, gated: bool) -> tuple[A
     return tuple(target for target in targets if gated or target != "gate")
 
 
-def _stored(method: str, dtype: Dtype) -> Iterator[Dtype]:
+def _stored(method: str, dtype: ComputeDtype) -> Iterator[Dtype]:
     if method == "qlora":
         yield QUANTISED
         return
     yield "bf16"
     if DTYPE_BYTES[dtype] < DTYPE_BYTES["bf16"]:
-        yield dtype
+        yield UNSCALED.get(dtype, cast(Dtype, dtype))

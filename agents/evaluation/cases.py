@@ -28,7 +28,7 @@ from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.fine_tuning import Adapter
 from projector.specs.hardware import HardwareProfile
-from projector.specs.plan import Dtype, ParallelismPlan, Recompute, Schedule
+from projector.specs.plan import ComputeDtype, ParallelismPlan, Recompute, Schedule
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import Software
 from projector.specs.workload import WorkloadSpec
@@ -128,7 +128,7 @@ class _Reading:
     cluster: ClusterSpec
     hardware: HardwareProfile
     framework: Framework
-    dtype: Dtype
+    dtype: ComputeDtype
     adapters: tuple[Adapter | None, ...]
 
     def options(self) -> Iterator[Option]:

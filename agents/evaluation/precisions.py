@@ -3,7 +3,7 @@
 from typing import cast, get_args
 
 from agents.evaluation.refusal import Refused
-from projector.specs.plan import Dtype
+from projector.specs.plan import ComputeDtype
 
 # what a printed class may be called in the vocabulary, the most specific name first
 DTYPES: dict[str, tuple[str, ...]] = {
@@ -11,24 +11,24 @@ DTYPES: dict[str, tuple[str, ...]] = {
     "bf16": ("bf16",),
     "fp16": ("fp16",),
     "fp8": ("fp8",),
-    # block scales are priced apart in plans; of these rows they moved the mean error by 0.01 points, to the worse
-    "mxfp8": ("fp8",),
+    "mxfp8": ("mxfp8",),
+    # either of two, at one rate
     "mxfp8-or-blockwise": ("fp8",),
-    "nvfp4": ("fp4",),
+    "nvfp4": ("nvfp4",),
     "fp4": ("fp4",),
     "int8": ("int8",),
     # 16 bit, which of the two is not said; both run at one rate
     "mixed": ("bf16",),
 }
-ASSUMED: Dtype = "bf16"
+ASSUMED: ComputeDtype = "bf16"
 
 
-def dtype_of(precision: str | None) -> tuple[Dtype, bool]:
+def dtype_of(precision: str | None) -> tuple[ComputeDtype, bool]:
     """(dtype, whether it is assumed). Refused for a class of no known meaning."""
     if precision is None or precision == "none":
         return ASSUMED, True
     names = DTYPES.get(precision.lower(), ())
-    found = next((name for name in names if name in get_args(Dtype)), None)
+    found = next((name for name in names if name in get_args(ComputeDtype)), None)
     if found is None:
         raise Refused(f"precision {precision!r} is no dtype the projector knows")
-    return cast(Dtype, found), False
+    return cast(ComputeDtype, found), False

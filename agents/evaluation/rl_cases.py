@@ -20,7 +20,7 @@ from projector.errors import ShardwiseError
 from projector.legality import check
 from projector.project_rl import project_rl
 from projector.rl_projection import RlProjection
-from projector.specs.plan import Dtype, ParallelismPlan
+from projector.specs.plan import ComputeDtype, ParallelismPlan
 from projector.specs.workload import WorkloadSpec
 
 # what no row states: how long prompts are, how many rows a micro-batch holds, what the trainer recomputes, and where
@@ -65,7 +65,7 @@ def rl_case_of(row: MeasuredRow, stratum: str) -> Case:
     )
 
 
-def _trainer(row: MeasuredRow, framework: Framework, dtype: Dtype) -> ParallelismPlan:
+def _trainer(row: MeasuredRow, framework: Framework, dtype: ComputeDtype) -> ParallelismPlan:
     """The training layout of a row, one data rank of it."""
     tp, pp, cp, ep = row.plan.degrees
     values = {

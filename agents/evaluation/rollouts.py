@@ -10,7 +10,7 @@ from agents.evaluation.fields import Fields
 from agents.evaluation.refusal import Refused, first_problem
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
-from projector.specs.plan import Dtype, ParallelismPlan, Recompute
+from projector.specs.plan import ComputeDtype, Dtype, ParallelismPlan, Recompute
 from projector.specs.rl import RlPlan, RlStep
 
 OFF_POLICY = re.compile(r"^\s*(\d{1,4})-step off", re.IGNORECASE)
@@ -53,7 +53,7 @@ def rollout_of(extra: Fields) -> StatedRollout:
     )
 
 
-def rl_step_of(stated: StatedRollout, seq_len: int | None, global_batch: int | None, dtype: Dtype) -> RlStep:
+def rl_step_of(stated: StatedRollout, seq_len: int | None, global_batch: int | None, dtype: ComputeDtype) -> RlStep:
     """The step of a row. The mean length is all response, as prompts are not told apart; no sequence passes seq_len.
 
     Refused where lengths or batches are missing or do not agree.

@@ -26,7 +26,7 @@ from projector.errors import ShardwiseError
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.fine_tuning import Adapter
-from projector.specs.plan import Dtype
+from projector.specs.plan import ComputeDtype
 from projector.specs.sequence_lengths import SequenceLengths
 from projector.specs.workload import WorkloadSpec
 
@@ -134,7 +134,9 @@ def problem_of(workload: Workload, rows: Mapping[str, MeasuredRow]) -> Problem:
         raise Refused(str(error).splitlines()[0]) from error
 
 
-def _content(row: MeasuredRow, dtype: Dtype, model: ModelArchitecture) -> tuple[Adapter | None, SequenceLengths | None]:
+def _content(
+    row: MeasuredRow, dtype: ComputeDtype, model: ModelArchitecture
+) -> tuple[Adapter | None, SequenceLengths | None]:
     """What a step trains, and on which documents. Of reinforcement learning the update alone is ranked: the rows of the
     trainer's layout. Frozen weights are stored as narrow as products run, as recipes do where 16 bit would not fit."""
     if row.phase == "rl":
