@@ -1,6 +1,6 @@
 """`python -m tests.validation.accuracy_page GROUNDTRUTH`: fill docs/accuracy.json, draw its charts, write the page.
 
-Without GROUNDTRUTH the page is written again from the JSON as it stands.
+Without GROUNDTRUTH the page is written again from the JSON as it stands, with the comparison --peers names, if it does.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .charts import charts
-from .figures import Figures, Peers, as_text
+from .figures import Figures, Peers, as_text, rounded
 from .gather import ROWS, WORKLOADS, gather
 from .page import FOLDER, page
 
@@ -32,7 +32,10 @@ def kept(docs: Path) -> Figures:
 
 
 def _figures(groundtruth: Path | None, peers: Path | None, docs: Path) -> Figures:
-    """Gathered from the folder where one is named, else as they stand. FileNotFoundError where there is nothing."""
+    """Gathered from the folder where one is named, else as they stand but for the comparison.
+
+    FileNotFoundError where there is nothing.
+    """
     if groundtruth is not None:
         lacking = [name for name in NEEDED if not (groundtruth / name).is_file()]
         if lacking:
@@ -40,7 +43,9 @@ def _figures(groundtruth: Path | None, peers: Path | None, docs: Path) -> Figure
         return gather(groundtruth, _peers(peers, docs), lambda words: print(words, file=sys.stderr))
     if not (docs / JSON).is_file():
         raise FileNotFoundError(f"no {docs / JSON} yet: name a folder of measured rows")
-    return kept(docs)
+    compared = _peers(peers, docs)
+    document = kept(docs).model_dump(mode="json") | {"peers": compared and rounded(compared.model_dump(mode="json"))}
+    return Figures.model_validate_json(json.dumps(document))
 
 
 def _peers(result: Path | None, docs: Path) -> Peers | None:

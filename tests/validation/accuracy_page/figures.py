@@ -4,7 +4,16 @@ import json
 import math
 from typing import Any
 
-from agents.evaluation.reports import ErrorFigures, MemoryFigures, Rate, Reason, SweepFigures
+from agents.evaluation.reports import (
+    ErrorFigures,
+    FittedParameter,
+    FoldFigures,
+    IntervalClass,
+    MemoryFigures,
+    Rate,
+    Reason,
+    SweepFigures,
+)
 from agents.evaluation.reports_anchor import AnchorErrors, AnchorRanking
 from projector.specs.record import Record
 
@@ -61,13 +70,6 @@ class Sweep(Record):
     spearman: float | None
     picked: int
     points: tuple[Point, ...]
-
-
-class Fold(Record):
-    """Error figures of one way to hold rows out, as `eval accuracy --folds` names it."""
-
-    name: str
-    errors: ErrorFigures
 
 
 class Hits(Record):
@@ -181,7 +183,9 @@ class Figures(Record):
     hits: tuple[Hits, ...]
     anchoring: tuple[AnchorErrors, ...]
     anchored_ranking: tuple[AnchorRanking, ...]
-    folds: tuple[Fold, ...]
+    folds: tuple[FoldFigures, ...]
+    parameters: tuple[FittedParameter, ...]
+    intervals: tuple[IntervalClass, ...]
     folds_statement: str
     suspects: tuple[Reason, ...]
     refusals: tuple[Reason, ...]

@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Literal
@@ -12,14 +12,13 @@ import numpy as np
 from agents.evaluation.accuracy import accuracy
 from agents.evaluation.anchoring import anchor_report
 from agents.evaluation.material import Material, TextFile, read_material
-from agents.evaluation.reports import AccuracyReport, ErrorFigures, Folds, Reason, ScoredRow, TopkReport
+from agents.evaluation.reports import AccuracyReport, Reason, ScoredRow, TopkReport
 from agents.evaluation.rows import MeasuredRow
 from agents.evaluation.sweeps import order_of_picks
 from agents.evaluation.topk import topk
 from projector.catalog import chip
-from projector.specs.record import Record
 
-from .figures import ChipCloud, Cloud, Figures, FileFigures, Fold, Hits, Part, Peers, Point, Sweep, rounded
+from .figures import ChipCloud, Cloud, Figures, FileFigures, Hits, Part, Peers, Point, Sweep, rounded
 
 Say = Callable[[str], None]
 ROWS, POST, WORKLOADS = "training.jsonl", "posttraining.jsonl", "workloads.jsonl"
@@ -62,6 +61,7 @@ def gather(folder: Path, peers: Peers | None, say: Say) -> Figures:
     swept = tuple(chain.from_iterable(materials[name].rows for name in ANCHORED if name in materials))
     anchored = anchor_report(swept, strata)
     first = reports[ROWS]
+    assert first.folds is not None
     document = Figures(
         files=tuple(_file(name, report) for name, report in reports.items()),
         parts=_parts(reports),
@@ -73,8 +73,10 @@ def gather(folder: Path, peers: Peers | None, say: Say) -> Figures:
         hits=tuple(entry for report in hits for entry in _hits(report)),
         anchoring=anchored.by_distance,
         anchored_ranking=anchored.ranking,
-        folds=_folds(first.folds),
-        folds_statement="" if first.folds is None else first.folds.statement,
+        folds=first.folds.figures,
+        parameters=first.folds.parameters,
+        intervals=first.folds.intervals,
+        folds_statement=first.folds.statement,
         suspects=_reasons(report.suspects for report in reports.values()),
         refusals=_reasons(report.refusals for report in reports.values()),
         ineligible=_reasons(report.ineligible for report in reports.values()),
@@ -171,20 +173,6 @@ def _hits(report: TopkReport) -> Iterable[Hits]:
     for one in report.strata:
         if one.weighted_by == "workload" and one.stratum in STRATA:
             yield Hits(framework=report.framework, **{field: getattr(one, field) for field in fields})
-
-
-def _folds(folds: Folds | None) -> tuple[Fold, ...]:
-    """Every set of error figures the folds hold, under its name there."""
-    return () if folds is None else tuple(Fold(name=name, errors=errors) for name, errors in _named_errors(folds))
-
-
-def _named_errors(record: Record, inside: str = "") -> Iterator[tuple[str, ErrorFigures]]:
-    for name in type(record).model_fields:
-        value, full = getattr(record, name), f"{inside} {name}".strip()
-        if isinstance(value, ErrorFigures):
-            yield full, value
-        elif isinstance(value, Record):
-            yield from _named_errors(value, full)
 
 
 def _reasons(found: Iterable[Sequence[Reason]]) -> tuple[Reason, ...]:

@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from .figures import Figures, Peers
 from .tables import percent
 
-LEAVE_GROUP_OUT = "leave_group_out"
+# names of folds as a part of a sentence
+FITTED = {
+    "own (family, chip) group left out": "fitted together without the row's own (family, chip) group",
+    "own source left out": "fitted together without the row's own source",
+}
 # sources with fewer pairs are in the table
 MANY_PAIRS = 90
 
@@ -19,12 +23,9 @@ def in_short(figures: Figures) -> Iterator[str]:
         f"{percent(every.mape)}; of the {newest.n} that no newer release supersedes {percent(newest.median_error)} and "
         f"{percent(newest.mape)}; {percent(every.coverage_80)} lie inside the 80 % intervals."
     )
-    for fold in figures.folds:
-        if fold.name.endswith(LEAVE_GROUP_OUT):
-            yield (
-                f"With the own (family, chip) group held out ({fold.name.replace('_', ' ')}): median error "
-                f"{percent(fold.errors.median_error)}, mean {percent(fold.errors.mape)}."
-            )
+    for fold in figures.folds[1:]:
+        median, mean = percent(fold.errors.median_error), percent(fold.errors.mape)
+        yield f"All constants {FITTED.get(fold.name, fold.name)}: median error {median}, mean {mean}."
     for sweep in figures.sweeps:
         if sweep.pairs >= MANY_PAIRS:
             yield (

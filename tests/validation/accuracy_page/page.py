@@ -38,6 +38,8 @@ def page(figures: Figures) -> str:
         "files": _files(figures),
         "kinds_of_rows": _kinds_of_rows(figures),
         "folds": _folds(figures),
+        "intervals": _intervals(figures),
+        "parameters": _parameters(figures),
         **{f"by {name}": _parts(figures, name) for name in BY},
         "sweeps": _sweeps(figures),
         "memory": _memory(figures),
@@ -86,8 +88,46 @@ def _kinds_of_rows(figures: Figures) -> Iterator[str]:
 def _folds(figures: Figures) -> Iterator[str]:
     yield from wrap(f"{figures.folds_statement} Of the first file:", LINE, break_on_hyphens=False)
     yield ""
-    rows = [(one.name.replace("_", " "), *errors(one.errors)) for one in figures.folds]
-    yield from table(("figures", *ERROR_HEADS), rows)
+    rows = [
+        (
+            one.name,
+            *errors(one.errors),
+            percent(one.order_accuracy),
+            percent(one.top1_regret),
+            percent(one.top1_regret_worst),
+        )
+        for one in figures.folds
+    ]
+    yield from table(("constants", *ERROR_HEADS, "right order", "top-1 regret", "worst"), rows)
+
+
+def _intervals(figures: Figures) -> Iterator[str]:
+    rows = [
+        (
+            escaped(one.name),
+            str(one.runs),
+            f"{one.low_factor:.2f} to {one.high_factor:.2f}",
+            f"{one.ratio_10:.2f} to {one.ratio_90:.2f}",
+            percent(one.coverage_80),
+        )
+        for one in figures.intervals
+    ]
+    return table(("projections", "runs", "interval over projection", "middle 80 % of measured", "in interval"), rows)
+
+
+def _parameters(figures: Figures) -> Iterator[str]:
+    rows = [
+        (
+            escaped(one.name),
+            f"{one.prior:.3g}",
+            f"{one.present:.3g}",
+            f"{one.fitted:.3g}",
+            str(one.rows),
+            str(one.groups),
+        )
+        for one in figures.parameters
+    ]
+    return table(("constant", "without a fit", "in use", "fitted on all rows", "rows", "groups"), rows)
 
 
 def _parts(figures: Figures, by: str) -> Iterator[str]:
