@@ -241,7 +241,8 @@ class ProjectionBatch:
             )
         parts, rate = self.breakdown, self.metrics.tokens_per_s_per_chip
         assert rate is not None
-        return self.power.mean_w(parts.compute_s, parts.exposed_communication_s, parts.idle_s) / rate
+        idle_s = parts.idle_s + parts.exposed_copy_s
+        return self.power.mean_w(parts.compute_s, parts.exposed_communication_s, idle_s) / rate
 
     def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
         """For every plan the budgets it misses, all of them. A budget of another phase's figure cannot be missed."""

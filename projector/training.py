@@ -163,6 +163,6 @@ def _breakdown(
         bubble_s=pipe.bubble_s,
         # optimizer state crosses the host link beside the update it is for, both ways at once
         exposed_copy_s=micro_batches * busiest.exposed_copy_s
-        + np.maximum(times.copied("update") - times.compute("update"), 0.0),
+        + np.maximum(once_times.copied("update") - once_times.compute("update"), 0.0),
         host_s=micro_batches * times.launched(*MICRO_BATCH_PASSES) * rates.kernel_launch_s,
     )

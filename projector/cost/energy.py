@@ -47,7 +47,8 @@ class ChipPower:
 
         (P_compute t_compute + P_communicate t_exposed + P_idle t_idle) / (t_compute + t_exposed + t_idle)
 
-        The parts are those of a device of the slowest pipeline stage; the others wait longer and draw less.
+        What waits for copies from the host is idle. The parts are those of a device of the slowest pipeline stage; the
+        others wait longer and draw less.
         """
         energy_j = self.computing_w * compute_s + self.communicating_w * communication_s + self.idle_w * idle_s
         watts: Column = energy_j / (compute_s + communication_s + idle_s)

@@ -8,15 +8,15 @@ from projector.cost.routes import Route
 from projector.graph.operator import GroupName
 from projector.specs.hardware import HardwareProfile
 
-# The group whose collectives are an axis' traffic. Experts trade with all ranks at once, the others in rings, and
-# stages with their neighbour alone.
-GROUPS: tuple[tuple[Axis, GroupName], ...] = (
-    ("tp", "tp"),
-    ("cp", "cp"),
-    ("ep", "ep"),
-    ("fsdp", "shard"),
-    ("dp", "replica"),
-    ("pp", "pp"),
+# The group whose collectives are an axis' traffic; behind it that of experts, which may be all there is. Experts trade
+# with all ranks at once, the others in rings, and stages with their neighbour alone.
+GROUPS: tuple[tuple[Axis, tuple[GroupName, ...]], ...] = (
+    ("tp", ("tp", "etp")),
+    ("cp", ("cp",)),
+    ("ep", ("ep",)),
+    ("fsdp", ("shard", "expert_shard")),
+    ("dp", ("replica", "expert_replica")),
+    ("pp", ("pp",)),
 )
 
 
@@ -30,8 +30,16 @@ class Links:
     def of(self, index: int, busy: frozenset[Axis]) -> tuple[AxisLink, ...]:
         """One entry an axis that communicates (`busy`) and a tier it crosses, innermost first."""
         return tuple(
-            link for axis, group in GROUPS if axis in busy for link in self._crossed(axis, self.routes[group], index)
+            link
+            for axis, names in GROUPS
+            if axis in busy
+            for link in self._crossed(axis, self._route(names, index), index)
         )
+
+    def _route(self, names: tuple[GroupName, ...], index: int) -> Route:
+        """The route of the first of the groups that has ranks to talk to, else of the last."""
+        found = [self.routes[name] for name in names]
+        return next((route for route in found if route.size[index] > 1), found[-1])
 
     def _crossed(self, axis: Axis, route: Route, index: int) -> Iterator[AxisLink]:
         inner, outer = float(route.inner[index]), float(route.outer[index])

@@ -34,8 +34,7 @@ CAUSE_TERM: Mapping[Cause, Term] = {
     "host_idle": "idle_s",
     "copies": "exposed_copy_s",
 }
-# what no projection has: copies are not modelled
-MODELLED: frozenset[Cause] = frozenset({*CAUSE_AXES, *CAUSE_TERM, "hbm_capacity"}) - {"copies"}
+MODELLED: frozenset[Cause] = frozenset({*CAUSE_AXES, *CAUSE_TERM, "hbm_capacity"})
 
 
 def blamed_s(breakdown: TimeBreakdown, cause: Cause) -> float | None:

@@ -43,6 +43,13 @@ def test_experts_trade_with_all_at_once_and_lose_nothing_to_a_ring() -> None:
     assert found["ep", "nic"].one_way_bytes_per_s > found["fsdp", "nic"].one_way_bytes_per_s
 
 
+def test_an_axis_of_experts_alone_has_their_links() -> None:
+    found = links(ParallelismPlan(dp=16, ep=8, etp=2))
+    assert found["tp", "nvlink"].group_size == 2
+    found = links(ParallelismPlan(tp=8, ep=2))
+    assert found["dp", "nvlink"].group_size == 4
+
+
 def test_an_axis_that_does_not_communicate_has_no_links() -> None:
     assert links(ParallelismPlan()) == {}
 

@@ -1,7 +1,7 @@
 """Optimizers and host memory: bytes a parameter, traffic of an update, Muon's products, copies over the host link."""
 
 import pytest
-from projector_examples import cluster, dense_model, switched_chip, training
+from projector_examples import cluster, dense_model, ideal, switched_chip, training
 
 from projector.breakdown import MemoryBreakdown, Projection
 from projector.errors import InvalidDescription
@@ -67,6 +67,25 @@ def test_muon_on_shards_trades_pieces_of_matrices() -> None:
     adam, muon = (projected(ParallelismPlan(optimizer=name, **sharded)) for name in ("adam", "muon"))
     traffic = [next(one.exposed_s for one in found.breakdown.by_axis if one.axis == "fsdp") for found in (adam, muon)]
     assert traffic[1] > traffic[0]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adam_bf16", "adafactor", "sgd"])
+def test_muon_beside_it_changes_no_other_plan(optimizer: str) -> None:
+    """Products have a ramp, other updates have none: one that a product's ramp outlasts tells."""
+    chip = switched_chip(hbm_bytes_per_s=1e18, calibration=ideal(gemm_half_size_flop=1e12))
+    plans = [ParallelismPlan(optimizer=optimizer), ParallelismPlan(optimizer="muon")]
+    together = project_many(PlanBatch.from_plans(plans), training(1, S), dense_model(), cluster(chip, 1), chip)
+    assert together[0] == projected(plans[0], chip)
+    assert together[1] == projected(plans[1], chip)
+
+
+def test_both_stages_of_a_two_way_device_cross_the_host_link() -> None:
+    chip = switched_chip(host=1e8)
+    one, both = (
+        projected(ParallelismPlan(dp=1, pp=2, grad_accum=4, schedule=schedule, offload_optimizer=True), chip)
+        for schedule in ("1f1b", "dualpipe")
+    )
+    assert both.breakdown.exposed_copy_s > 1.9 * one.breakdown.exposed_copy_s
 
 
 def test_offloaded_state_leaves_the_device_and_crosses_the_host_link() -> None:

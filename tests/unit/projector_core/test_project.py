@@ -148,6 +148,17 @@ def test_energy_weighs_what_a_step_does() -> None:
     assert batch.objective("energy_per_token_j")[0] == pytest.approx(8 * energy_j / (8 * 2048))
 
 
+def test_a_chip_that_waits_for_copies_draws_what_an_idle_one_does() -> None:
+    powered = switched_chip(host=1e8).model_copy(update={"tdp_w": figure(400.0)})
+    plan = PLAN.model_copy(update={"offload_optimizer": True})
+    batch = project_many(PlanBatch.from_plans([plan]), training(8), dense_model(), cluster(powered, 8), powered)
+    parts = batch[0].breakdown
+    assert parts.exposed_copy_s > 0
+    idle_s = parts.idle_s + parts.exposed_copy_s
+    energy_j = 400 * (parts.compute_s + 0.5 * parts.exposed_communication_s + 0.15 * idle_s)
+    assert batch.objective("energy_per_token_j")[0] == pytest.approx(8 * energy_j / (8 * 2048))
+
+
 def test_without_a_power_there_is_no_energy() -> None:
     batch = project_many(PlanBatch.from_plans([PLAN]), training(8), dense_model(), cluster(CHIP, 8), CHIP)
     with pytest.raises(InvalidDescription, match="the power of switched is unknown"):

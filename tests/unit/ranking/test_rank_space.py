@@ -154,11 +154,22 @@ def test_relief_is_what_is_saved_of_the_blamed_term_without_making_the_step_long
 
 def test_every_cause_has_a_term_or_is_refused() -> None:
     current = task().project(PlanBatch.from_plans([CURRENT]), task().cluster)
-    with pytest.raises(InvalidDescription, match="copies is no term"):
+    with pytest.raises(InvalidDescription, match="unknown is no term"):
+        Relief.of("unknown", current)
+    with pytest.raises(InvalidDescription, match="spend nothing on copies"):
         Relief.of("copies", current)
     with pytest.raises(InvalidDescription, match="spend nothing on exposed_ep"):
         Relief.of("exposed_ep", current)
-    assert set(CAUSE_TERM) - {"copies"} <= MODELLED
+    assert set(CAUSE_TERM) <= MODELLED
+
+
+def test_copies_of_a_plan_that_offloads_are_relieved() -> None:
+    one = task(chips=64)
+    offloads = CURRENT.model_copy(update={"offload_optimizer": True})
+    current = one.project(PlanBatch.from_plans([offloads, CURRENT]), one.cluster)
+    alone = one.project(PlanBatch.from_plans([offloads]), one.cluster)
+    relief = Relief.of("copies", alone)
+    assert relief.saved_frac(current) == pytest.approx([0.0, relief.share])
 
 
 def test_serving_is_ranked_under_its_latency_budgets() -> None:
