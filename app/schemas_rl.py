@@ -24,5 +24,5 @@ class RlAnswer(Record):
 
     request: RlRequest
     legal: bool
-    illegal: tuple[Rejection, ...] = Field(description="rules the training plan breaks")
+    illegal: tuple[Rejection, ...] = Field(description="rules the two plans break")
     projection: RlProjection | None

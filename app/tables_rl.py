@@ -17,7 +17,7 @@ def show_rl(answer: RlAnswer) -> None:
     paragraph(out, f"Trainer: {plan_text(request.plan.training)}")
     paragraph(out, f"Engines: {plan_text(request.plan.rollout)}, {request.plan.placement}")
     if found is None:
-        bullets(out, "The training plan is not legal", [rejection.text for rejection in answer.illegal])
+        bullets(out, "The plans are not legal", [rejection.text for rejection in answer.illegal])
         return
     interval = found.step_time_interval_s
     section(out, "Projection")

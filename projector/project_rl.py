@@ -230,6 +230,12 @@ def _taken_for_granted(step: RlStep) -> tuple[str, ...]:
         found.append("every response has the mean length: no tail of long ones")
     if step.reward_model or step.critic:
         found.append("reward model and critic are as large as the policy and laid out like it")
+    others = [name for name in ("reference", "reward_model", "critic") if getattr(step, name)]
+    if others:
+        names = ", ".join(name.replace("_", " ") for name in others)
+        found.append(
+            f"memory of the trainer is that of the policy alone: {names} wait in host memory and are moved in no time"
+        )
     return tuple(found)
 
 

@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def answer_of(request: "RlRequest") -> "RlAnswer":
-    """The projection, or the rules the training plan breaks. UnknownName, InvalidDescription."""
+    """The projection, or the rules the two plans break. UnknownName, InvalidDescription."""
     from app.ranking import framework_named
     from app.schemas_rl import RlAnswer
     from projector.catalog import architecture, chip
@@ -43,6 +43,7 @@ def answer_of(request: "RlRequest") -> "RlAnswer":
     from projector.project_rl import project_rl
     from projector.specs.cluster import ClusterSpec
     from projector.specs.software import CURRENT
+    from projector.specs.workload import WorkloadSpec
 
     hardware, model = chip(request.cluster.chip), architecture(request.model)
     training = request.plan.training
@@ -51,8 +52,18 @@ def answer_of(request: "RlRequest") -> "RlAnswer":
         training = training.model_copy(update={"grad_accum": needed})
     plan = request.plan.model_copy(update={"training": training})
     request = request.model_copy(update={"plan": plan})
-    pool = ClusterSpec(chip=hardware.id, chips=max(1, training.devices // hardware.devices_per_chip))
-    illegal = check(training, request.step.rows_of(training), model, pool, hardware)
+    generates = WorkloadSpec(phase="serving", precision=request.step.precision)
+    pools = [
+        ClusterSpec(chip=hardware.id, chips=max(1, one.devices // hardware.devices_per_chip))
+        for one in (training, plan.rollout)
+    ]
+    illegal = (
+        *check(training, request.step.rows_of(training), model, pools[0], hardware),
+        *(
+            broken.model_copy(update={"quantity": f"engines: {broken.quantity}"})
+            for broken in check(plan.rollout, generates, model, pools[1], hardware)
+        ),
+    )
     if illegal:
         return RlAnswer(request=request, legal=False, illegal=illegal, projection=None)
     software = CURRENT if request.framework is None else framework_named(request.framework).software

@@ -59,6 +59,24 @@ def test_a_training_plan_that_breaks_a_rule_is_not_projected(
     assert "not legal" in capsys.readouterr().out
 
 
+def test_engines_that_break_a_rule_are_not_projected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """7 ranks do not share 32 heads."""
+    cluster, plan = {"chip": "h100-sxm", "chips": 15}, REQUEST["plan"] | {"rollout": {"phase": "serving", "tp": 7}}
+    assert main(["rl", request_file(tmp_path, plan=plan, cluster=cluster), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["legal"], found["projection"]) == (False, None)
+    assert all(one["quantity"].startswith("engines: ") for one in found["illegal"])
+
+
+def test_models_beside_the_policy_are_said_to_take_no_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = REQUEST["step"] | {"critic": True}
+    assert main(["rl", request_file(tmp_path, step=step), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["projection"]["assumptions"]
+    assert any("policy alone: reference, critic wait" in text for text in said)
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
