@@ -42,10 +42,11 @@ def _recurrent_groups(plans: PlanBatch, setting: Setting) -> Breach | None:
     return breach(plans, ~whole, plans.tp, mixer.groups)
 
 
-def _traded_heads(plans: PlanBatch, setting: Setting) -> Breach:
-    """Tokens are traded for whole heads: tp and cp split them together, of keys as of queries."""
-    heads, ranks = setting.model.kv_heads, np.where(plans.cp_kind == "all_to_all", plans.tp * plans.cp, 1)
-    return does_not_divide(plans, ranks, heads)
+def _traded_heads(plans: PlanBatch, setting: Setting) -> Breach | None:
+    """Tokens are traded for whole heads: tp and cp split them together, of keys as of queries, in every sort."""
+    heads = [one.kv_heads for one in setting.model.by_sort() if one.attention_layers]
+    ranks = np.where(plans.cp_kind == "all_to_all", plans.tp * plans.cp, 1)
+    return does_not_divide(plans, ranks, math.gcd(*heads)) if heads else None
 
 
 def _hidden_size(plans: PlanBatch, setting: Setting) -> Breach:

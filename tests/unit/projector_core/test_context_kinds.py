@@ -4,6 +4,7 @@ import pytest
 from projector_examples import cluster, dense_model, switched_chip, training
 
 from projector.breakdown import Projection
+from projector.catalog import architecture
 from projector.legality import check
 from projector.project import project
 from projector.specs.architecture import ModelArchitecture
@@ -100,3 +101,14 @@ def test_a_sequence_of_odd_pieces_can_be_traded_but_not_passed_on() -> None:
         for kind in KINDS
     }
     assert legal == {"ring": False, "all_gather": False, "all_to_all": True}
+
+
+def test_tokens_are_traded_for_heads_of_every_sort_of_layers() -> None:
+    """Gemma 4 31B has 16 key heads where attention slides and 4 where it does not."""
+    chip, model = CHIP, architecture("gemma-4-31b")
+    broken = [
+        {one.rule for one in check(plan, training(1, S), model, cluster(chip, plan.devices), chip)}
+        for plan in (ParallelismPlan(cp=cp, cp_kind="all_to_all") for cp in (4, 8))
+    ]
+    assert "traded_heads" not in broken[0]
+    assert "traded_heads" in broken[1]
