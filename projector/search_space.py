@@ -6,6 +6,7 @@ What is searched, and what bounds it:
   that goes further opens the axis.
 - cp stays at 1 unless each rank keeps 4096 tokens of the sequence, or the current plan or a constraint names cp.
 - expert layouts: whole experts spread over ep, or sliced by tp, or both, over every divisor of the expert count.
+- optimizer, offloading, token dispatch, kind of context parallelism: as the current plan or a constraint has them.
 - the rest: see `search.training` and `search.serving`. Precision changes only where constraints allow it.
 - size: at most about MAX_CANDIDATES plans at once, MOST_IN_BLOCKS block by block. Beyond, other choices are narrowed in
   a fixed order, the axes never; the notes say what was left out.

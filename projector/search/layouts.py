@@ -4,12 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from projector.legality import legal_mask
 from projector.rules import RULES
 from projector.search.factors import divisors, ordered_factorisations
 from projector.search.menu import Search
 from projector.search.rows import Form, Rows, branch, keep, length
+from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 
 # A ring hides its exchange behind attention only while a rank keeps a long piece of the sequence.
@@ -53,9 +55,37 @@ def layout_rows(search: Search, axes: Sequence[str], *, mixed_experts: bool = Tr
 
 
 def as_batch(search: Search, rows: Rows) -> PlanBatch:
-    """The rows as plans of the workload's phase."""
-    columns: dict[str, Any] = {"phase": search.workload.phase, **rows}
+    """The rows as plans of the workload's phase, with what no search varies."""
+    columns: dict[str, Any] = {"phase": search.workload.phase, **_unvaried(search, rows), **rows}
     return PlanBatch.from_columns(length(rows), **columns)
+
+
+def _unvaried(search: Search, rows: Rows) -> Rows:
+    """Fields of training that no search varies, as a constraint or the current plan has them, where a layout has a use
+    for them; none where all are as ever."""
+    if search.workload.phase != "training":
+        return {}
+    accumulates = rows["grad_accum"] > 1 if "grad_accum" in rows else np.ones(length(rows), dtype=bool)
+    shares = np.zeros(length(rows), dtype=bool)
+    if "zero_stage" in rows:
+        shares = np.isin(rows["zero_stage"], (1, 2)) & (rows["fsdp"] == 1)
+    shard = int(search.unvaried("optimizer_shard"))
+    used: dict[str, NDArray[np.bool_]] = {
+        "cp_kind": rows["cp"] > 1,
+        "expert_dispatch": rows["ep"] > 1,
+        "overlap_ep": (rows["ep"] > 1) & accumulates,
+        "optimizer_shard": shares & (rows["dp"] * rows["cp"] % max(shard, 1) == 0),
+        "optimizer": np.ones(length(rows), dtype=bool),
+        "offload_optimizer": np.ones(length(rows), dtype=bool),
+        "offload_activations": np.ones(length(rows), dtype=bool),
+    }
+    defaults = {field: ParallelismPlan.model_fields[field].default for field in used}
+    values = {field: search.unvaried(field) for field in used}
+    return {
+        field: np.where(where, values[field], defaults[field])
+        for field, where in used.items()
+        if values[field] != defaults[field]
+    }
 
 
 def _axis_options(search: Search, axis: str) -> tuple[int, ...]:

@@ -58,6 +58,10 @@ class Search:
             values = [value for value in values if within(value, bounds.low, bounds.high)]
         return tuple(dict.fromkeys(values))
 
+    def unvaried(self, field: str) -> Any:
+        """The value of a field that the search does not vary: the fixed one, else the base's."""
+        return self.constraints.fixed.get(field, getattr(self.base, field))
+
     def kept(self, rows: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
         """Rows, shape [n], that keep every constraint on the fields they have."""
         kept = np.ones(len(next(iter(rows.values()))), dtype=bool)

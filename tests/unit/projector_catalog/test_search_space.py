@@ -295,3 +295,42 @@ def test_sharding_inside_the_domain_comes_before_sharding_over_all():
     plans = space(chips=64, constraints=Constraints(fixed={"tp": 1, "pp": 1, "cp": 1, "micro_batch": 1}))
     groups = [size for size in plans.fsdp.tolist() if size > 1]
     assert groups.index(8) < groups.index(64)
+
+
+UNVARIED = [
+    {"optimizer": "adam_8bit"},
+    {"offload_optimizer": True},
+    {"offload_activations": True},
+    {"cp": 2, "dp": 4, "cp_kind": "all_to_all"},
+    {"optimizer_shard": 4, "zero_stage": 1},
+]
+
+
+@pytest.mark.parametrize("stated", UNVARIED)
+def test_what_no_search_varies_stays_as_the_current_plan_has_it(stated):
+    current = ParallelismPlan(**({"dp": 8} | stated))
+    current = current.model_copy(update={"grad_accum": 128 // current.dp})
+    plans = space(current=current)
+    assert current in list(plans)
+    for field in stated.keys() & {"optimizer", "offload_optimizer", "offload_activations"}:
+        assert values(plans, field) == {stated[field]}
+    kinds = set(zip((plans.cp > 1).tolist(), plans.cp_kind.tolist(), strict=True))
+    assert kinds <= {(False, "ring"), (True, current.cp_kind)}
+
+
+@pytest.mark.parametrize("stated", UNVARIED)
+def test_what_no_search_varies_may_be_fixed(stated):
+    fixed = {field: value for field, value in stated.items() if field != "dp"}
+    plans = space(constraints=Constraints(fixed=fixed))
+    assert len(plans) > 0
+    assert all(values(plans, field) == {value} for field, value in fixed.items())
+
+
+def test_how_tokens_reach_experts_stays_where_they_travel():
+    mixtral = {"model": "mixtral-8x7b", "workload": TRAIN.model_copy(update={"model": "mixtral-8x7b"})}
+    plans = space(
+        **mixtral, current=ParallelismPlan(dp=8, ep=8, grad_accum=16, expert_dispatch="deepep", overlap_ep=True)
+    )
+    told = set(zip((plans.ep > 1).tolist(), plans.expert_dispatch.tolist(), strict=True))
+    assert told == {(False, "auto"), (True, "deepep")}
+    assert (plans.overlap_ep == ((plans.ep > 1) & (plans.grad_accum > 1))).all()
