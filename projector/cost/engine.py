@@ -6,7 +6,7 @@ import numpy as np
 
 from projector.breakdown import Axis, OperatorKind
 from projector.cost.device import Device
-from projector.cost.ledger import Ledger
+from projector.cost.ledger import Ledger, StageTimes
 from projector.cost.overlap import AxisTimes, Switches, micro_batch_communication
 from projector.cost.roofline import Rates
 from projector.cost.routes import Route, routes
@@ -81,9 +81,14 @@ class Engine:
         operators = serving_graph(self.batch, self.model, self.math_dtype, work)
         ledger = Ledger.of(operators, self.rates, self.routes)
         zero = np.zeros(len(self.batch))
-        on_middle, on_last = ledger.on(self.stages.middle, zero), ledger.on(self.stages.last, zero)
-        last_is_slowest = on_last.compute("forward") > on_middle.compute("forward")
-        times = ledger.on(self.stages.middle.where(last_is_slowest, self.stages.last), zero)
+        on_middle, on_last = (
+            self._slot(ledger.on(stage, zero), launches) for stage in (self.stages.middle, self.stages.last)
+        )
+        last_is_slowest = on_last.length_s > on_middle.length_s
+        return self._slot(ledger.on(self.stages.middle.where(last_is_slowest, self.stages.last), zero), launches)
+
+    def _slot(self, times: StageTimes, launches: Switch) -> Slot:
+        zero = np.zeros(len(self.batch))
         off = np.zeros(len(self.batch), dtype=np.bool_)
         switches = Switches(
             grad_reduce=off,
