@@ -31,14 +31,23 @@ def in_daemon_thread(function: Callable[..., T], *arguments: object) -> "asyncio
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(settle, done)
 
-    name = f"{PREFIX}{getattr(function, '__name__', 'work')}"
-    threading.Thread(target=work, name=name, daemon=True).start()
+    threading.Thread(target=work, name=_thread_name(function), daemon=True).start()
     return future
 
 
 def any_at_work() -> bool:
     """Whether a thread started here still runs."""
     return any(thread.name.startswith(PREFIX) for thread in threading.enumerate())
+
+
+def count_at_work(*functions: Callable[..., object]) -> int:
+    """How many threads started here still run one of these functions, whoever waits for them."""
+    names = {_thread_name(function) for function in functions}
+    return sum(thread.name in names for thread in threading.enumerate())
+
+
+def _thread_name(function: Callable[..., object]) -> str:
+    return f"{PREFIX}{getattr(function, '__name__', 'work')}"
 
 
 def _bound(function: Callable[[T], None], value: T) -> Callable[[], None]:

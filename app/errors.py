@@ -6,6 +6,7 @@ ShardwiseError
  |- UnsupportedMedia    415  a content type no form of the request uses
  |- RequestTooLarge     413  the request description or the whole body passed a limit
  |- NotReady            503  a part the answer needs is still starting
+ |- ServiceBusy         503  as many searches run as the service runs at once
  |- StorageMismatch     500  the database was written by another version
  |- JobInterrupted      500  the job was cut off more often than it is retried
  |- JobTimeLimit        504  the job took longer than the service lets one take
@@ -52,6 +53,13 @@ class NotReady(ShardwiseError):
     """Still starting; the same request will work later."""
 
     code = "not_ready"
+    http_status = 503
+
+
+class ServiceBusy(ShardwiseError):
+    """As much of this runs as is run at once; the same request will work later."""
+
+    code = "service_busy"
     http_status = 503
 
 

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from app.daemon import in_daemon_thread
-from app.errors import JobTimeLimit
+from app.daemon import count_at_work, in_daemon_thread
+from app.errors import JobTimeLimit, ServiceBusy
 from app.ranking import ranking_of, sizing_of
 from app.routes.documented import problems, refuse_query
 from app.schemas_ranking import RankRequest, SizeRequest
@@ -22,11 +22,15 @@ from projector.ranking.sizing_records import Sizing
 router = APIRouter(tags=["rankings"])
 M = TypeVar("M", bound=BaseModel)
 
+# Searches at once, those whose client stopped waiting among them: each keeps a core busy for seconds to minutes.
+MOST_AT_ONCE = 8
+
 FAILED = problems(
     status_413="The request is too large",
     status_415="A content type that is not application/json",
     status_422="A description that is malformed or contradicts itself, or names what nobody knows",
     status_500="A fault of the service",
+    status_503="As many searches run as the service runs at once",
     status_504="It took longer than the service lets it take",
 )
 
@@ -65,9 +69,11 @@ async def post_sizing(request: Request) -> Response:
 
 
 async def _answer(request: Request, record: type[M], work: Callable[[M], BaseModel]) -> Response:
-    """Work in a thread, within the limit of a job; what passes it is left to itself."""
+    """Work in a thread, within the limit of a job; what passes it is left to itself and counts until it ends."""
     refuse_query(request, body_keys=record.model_fields)
     asked = parse(record, await received_json(request))
+    if count_at_work(ranking_of, sizing_of) >= MOST_AT_ONCE:
+        raise ServiceBusy(f"{MOST_AT_ONCE} searches run already", hint="ask again in a minute")
     limit_s = service_of(request).settings.job_limit_s
     try:
         done = await asyncio.wait_for(in_daemon_thread(work, asked), limit_s)

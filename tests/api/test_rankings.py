@@ -240,6 +240,13 @@ async def test_only_json_is_taken_and_no_query(client) -> None:
     assert (await client.post("/v1/sizings", content=b" " * 1_000_001, headers=huge)).status_code == 413
 
 
+async def test_no_more_searches_run_at_once_than_the_service_bears(client, monkeypatch) -> None:
+    monkeypatch.setattr("app.routes.rankings.MOST_AT_ONCE", 0)
+    for path, body in (("/v1/rankings", RANK), ("/v1/sizings", SIZE)):
+        answer = await client.post(path, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (503, "service_busy")
+
+
 async def test_a_search_past_the_limit_is_a_timeout(serve) -> None:
     async with serve(job_limit_s=0.01) as client:
         answer = await client.post("/v1/rankings", json=RANK)
