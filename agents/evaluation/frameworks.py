@@ -8,7 +8,7 @@ entries say what exists and overlaps; figures of their kernels are `projector.sp
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -28,7 +28,6 @@ from projector.specs.software import (
     MEGATRON_DEEPSPEED,
     MEGATRON_RECIPES,
     NATURAL_IMBALANCE,
-    NEWEST_RECIPES,
     PYTORCH_COMPILED,
     TORCHTITAN,
     TORCHTITAN_2024,
@@ -286,18 +285,8 @@ def software_of(framework: Framework, row: MeasuredRow) -> Software:
     return software.model_copy(update=changed)
 
 
-def frameworks_of(names: Sequence[str], precision: str | None = None) -> tuple[Framework, ...]:
-    """The distinct frameworks of a workload in their newest release, as nobody says which one will run a plan; empty
-    where one of them is unknown, for then nothing is excluded.
-
-    precision: as printed, e.g. "mxfp8".
-    """
+def frameworks_of(names: Sequence[str]) -> tuple[Framework, ...]:
+    """The distinct frameworks of a workload, of no release in particular; empty where one of them is unknown, for then
+    nothing is excluded."""
     found = tuple(dict.fromkeys(framework_of(name) for name in names))
-    return () if not found or UNKNOWN in found else tuple(_newest(one, precision) for one in found)
-
-
-def _newest(framework: Framework, precision: str | None) -> Framework:
-    if framework.software != MEGATRON_RECIPES:
-        return framework
-    recipes = megatron_recipes(NEWEST_RECIPES, block_scaled=(precision or "").lower() in BLOCK_SCALED)
-    return replace(framework, software=recipes)
+    return () if not found or UNKNOWN in found else found

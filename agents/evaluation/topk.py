@@ -90,7 +90,7 @@ def _answer(one: Published, beside: Baselines, rows: Mapping[str, MeasuredRow], 
     if not one.layouts:
         raise Refused("no row says which layout was adopted")
     problem = problem_of(workload, rows)
-    named = frameworks_of(workload.frameworks, workload.precision) if framework == "named" else ()
+    named = frameworks_of(workload.frameworks) if framework == "named" else ()
     ranking = rank_layouts(problem, named)
     if not ranking.layouts:
         raise Refused("no legal plan fits")

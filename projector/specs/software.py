@@ -178,9 +178,6 @@ INTERNEVO = Software(
 )
 
 
-NEWEST_RECIPES = (26, 6)
-
-
 def megatron_recipes(release: tuple[int, int] | None, *, block_scaled: bool) -> Software:
     """The recipes of a release, (year, month) as (26, 4); of none in particular where it is not known.
 
@@ -190,4 +187,4 @@ def megatron_recipes(release: tuple[int, int] | None, *, block_scaled: bool) -> 
         return MEGATRON_RECIPES
     if release < (26, 1):
         return MEGATRON_RECIPES_2025
-    return MEGATRON_RECIPES_FUSED_EXPERTS if block_scaled and release >= NEWEST_RECIPES else MEGATRON_RECIPES
+    return MEGATRON_RECIPES_FUSED_EXPERTS if block_scaled and release >= (26, 6) else MEGATRON_RECIPES
