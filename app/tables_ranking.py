@@ -45,7 +45,10 @@ def show_ranking(ranking: SpaceRanking, request: RankRequest) -> None:
     if ranking.why_none:
         paragraph(out, ranking.why_none)
     if ranking.current is not None:
-        paragraph(out, f"Current plan: {wording.plan_text(ranking.current.plan)}, {ms(ranking.current.step_time_s)} ms")
+        now, cannot = ranking.current, "; ".join(one.text for one in ranking.current.rejections)
+        paragraph(out, f"Current plan: {wording.plan_text(now.plan)}, {ms(now.step_time_s)} ms")
+        if cannot:
+            paragraph(out, f"It would not be ranked itself: {cannot}")
     if ranking.ranked:
         section(out, f"Layouts, best first ({ranking.ranked[0].projection.step_time_interval_s.basis})")
         _show_ranked(out, ranking.ranked)

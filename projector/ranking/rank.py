@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projector.batch_projection import ProjectionBatch
+from projector.breakdown import Projection
 from projector.errors import InvalidDescription
 from projector.graph.columns import Column
+from projector.legality import check
 from projector.ranking.answer import (
     Told,
     best_layouts,
@@ -92,8 +94,16 @@ def rank_space(
     for block in space.blocks:
         tally = _with_block(tally, task.project(block, space.cluster), task, wanted)
     return _answer(task, wanted, space, tally, top).model_copy(
-        update={"current": None if current is None else current[0]}
+        update={"current": None if current is None else _current(task, current)}
     )
+
+
+def _current(task: Task, current: ProjectionBatch) -> Projection:
+    """The plan that runs, with all that would keep it from being ranked: rules, memory, latency budgets."""
+    projection = current[0]
+    broken = check(projection.plan, task.workload, task.architecture, task.cluster, task.hardware)
+    misses = current.slo_misses(task.slo)[0]
+    return projection.model_copy(update={"rejections": (*broken, *projection.rejections, *misses)})
 
 
 def _check(top: int, pareto: Sequence[str]) -> None:

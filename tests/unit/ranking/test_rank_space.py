@@ -249,3 +249,14 @@ def test_every_objective_a_phase_has_can_rank_it() -> None:
     for name in (one.name for one in OBJECTIVES if "serving" in one.phases and "cost" not in one.name):
         found = rank_space(task(chips=8, workload=SERVING), objective=name, top=3)
         assert found.ranked[0].rank == 1
+
+
+def test_a_current_plan_that_cannot_run_says_why() -> None:
+    """Without recompute or sharding 70B parameters do not fit; chunks need a pipeline."""
+    current = ParallelismPlan(dp=8, tp=8, sp=True, vp=2, grad_accum=32)
+    found = rank_space(task(current=current)).current
+    assert found is not None
+    assert [one.rule for one in found.rejections] == ["vp_needs_interleaved", "vp_needs_pp", "memory"]
+    fine = rank_space(task(current=CURRENT)).current
+    assert fine is not None
+    assert {one.rule for one in fine.rejections} <= {"memory"}
