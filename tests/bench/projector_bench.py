@@ -170,6 +170,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     print(*lines(found), sep="\n")
     if given.json is not None:
+        given.json.parent.mkdir(parents=True, exist_ok=True)
         given.json.write_text(json.dumps(asdict(found), indent=1) + "\n", encoding="utf-8")
     return 0
 
