@@ -19,6 +19,9 @@ from projector.specs.objective import Rejection, Slo, find_objective
 from projector.specs.plan_batch import PlanBatch
 from projector.units import bytes_to_gb, s_to_ms
 
+# Sums of the same parts in another order differ by less.
+SAME_FRAC = 1e-12
+
 
 @dataclass(frozen=True)
 class BreakdownColumns:
@@ -65,6 +68,29 @@ class BreakdownColumns:
             by_kind=by_kind,
             by_axis=by_axis,
             host_s=host_s,
+        )
+
+    def or_longer(self, other: "BreakdownColumns") -> "BreakdownColumns":
+        """For each plan the device whose step is longer, this one where they take the same; of one sort of phase."""
+        longer, zero = other.total_s > self.total_s * (1 + SAME_FRAC), np.zeros_like(self.total_s)
+
+        def pick(mine: Column | None, its: Column | None) -> Column:
+            return np.where(longer, zero if its is None else its, zero if mine is None else mine)
+
+        def axis(name: Axis) -> AxisTimes:
+            mine, its = self.by_axis.get(name, AxisTimes(zero, zero)), other.by_axis.get(name, AxisTimes(zero, zero))
+            return AxisTimes(pick(mine.total_s, its.total_s), pick(mine.exposed_s, its.exposed_s))
+
+        return BreakdownColumns.of(
+            by_kind={
+                kind: pick(self.by_kind.get(kind), other.by_kind.get(kind))
+                for kind in dict.fromkeys((*self.by_kind, *other.by_kind))
+            },
+            by_axis={name: axis(name) for name in dict.fromkeys((*self.by_axis, *other.by_axis))},
+            idle_s=pick(self.idle_s, other.idle_s),
+            bubble_s=pick(self.bubble_s, other.bubble_s),
+            exposed_copy_s=pick(self.exposed_copy_s, other.exposed_copy_s),
+            host_s=pick(self.host_s, other.host_s),
         )
 
     def record(self, index: int) -> TimeBreakdown:

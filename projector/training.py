@@ -3,6 +3,7 @@
 import numpy as np
 
 from projector.batch_projection import (
+    SAME_FRAC,
     Assumption,
     BreakdownColumns,
     Metrics,
@@ -21,11 +22,12 @@ from projector.cost.overlap import (
     step_communication,
     sync_neighbours,
 )
-from projector.cost.pipeline_stages import Pipeline, pipeline, places_of
+from projector.cost.pipeline_stages import Index, Pipeline, pipeline, places_of
 from projector.cost.roofline import Rates
 from projector.cost.routes import routes
 from projector.cost.scheduled import schedule_time
 from projector.cost.slot import MICRO_BATCH_PASSES, slot, stage_seconds
+from projector.cost.stages import Stage
 from projector.cost.training_memory import training_memory
 from projector.graph.columns import Column, lookup
 from projector.graph.documents import useful_frac
@@ -136,10 +138,32 @@ def _switches(
 def _breakdown(
     ledger: Ledger, line: Pipeline, graph: TrainingGraph, switches: Switches, micro_batches: Column, rates: Rates
 ) -> BreakdownColumns:
-    zero, pause_s = graph.scope.zero, graph.scope.software.pipeline_pause_s
-    seconds = stage_seconds(ledger, line, switches, rates, pause_s)
+    seconds = stage_seconds(ledger, line, switches, rates, graph.scope.software.pipeline_pause_s)
     pipe = schedule_time(ledger, line, seconds, micro_batches)
-    device = line.device(pipe.busiest)
+
+    def on(number: Index) -> BreakdownColumns:
+        return _on_device(line.device(number), pipe.total_s, ledger, line, graph, switches, micro_batches, rates)
+
+    found = on(pipe.busiest)
+    return found.or_longer(on(np.zeros_like(pipe.busiest))) if pipe.busiest.any() else found
+
+
+def _on_device(
+    device: Stage,
+    pipelined_s: Column,
+    ledger: Ledger,
+    line: Pipeline,
+    graph: TrainingGraph,
+    switches: Switches,
+    micro_batches: Column,
+    rates: Rates,
+) -> BreakdownColumns:
+    """The step as one device spends it: its micro-batches, its wait in the pipeline, what it does once.
+
+    The busiest one is not always the last to be done: the first stage is done last with its micro-batches, and where it
+    owns most of the weights (tables of embeddings) its update and exchange outlast what the busiest one does once.
+    """
+    zero, pause_s = graph.scope.zero, graph.scope.software.pipeline_pause_s
     once_times = ledger.on(device, zero)
     # of two stages on a device a micro-batch passes one
     times = ledger.on(device.passed_by(1 / line.copies), zero) if (line.copies > 1).any() else once_times
@@ -152,6 +176,8 @@ def _breakdown(
         axis: AxisTimes(micro_batches * one.total_s, micro_batches * one.exposed_s)
         for axis, one in busiest.communication.by_axis.items()
     }
+    waits_s = pipelined_s - micro_batches * busiest.length_s
+    bubble_s = np.where(waits_s > SAME_FRAC * pipelined_s, waits_s, 0.0)
     neighbours = sync_neighbours(line.pp, line.virtual_stages, micro_batches)
     once = gathered_stages(once_times, switches, busiest.communication.cover, neighbours)
     by_axis["fsdp"] = by_axis["fsdp"].plus(once)
@@ -159,8 +185,8 @@ def _breakdown(
     return BreakdownColumns.of(
         by_kind=by_kind,
         by_axis=by_axis,
-        idle_s=micro_batches * busiest.launch_idle_s + pipe.bubble_s,
-        bubble_s=pipe.bubble_s,
+        idle_s=micro_batches * busiest.launch_idle_s + bubble_s,
+        bubble_s=bubble_s,
         # optimizer state crosses the host link beside the update it is for, both ways at once
         exposed_copy_s=micro_batches * busiest.exposed_copy_s
         + np.maximum(once_times.copied("update") - once_times.compute("update"), 0.0),

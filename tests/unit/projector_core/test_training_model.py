@@ -343,3 +343,21 @@ def test_first_and_last_stage_give_up_a_layer_to_embedding_and_head() -> None:
     found = projected(plan, model=model)
     assert found.breakdown.bubble_s is not None
     assert 0 < found.breakdown.bubble_s < found.step_time_s
+
+
+def test_a_first_stage_that_owns_most_of_the_weights_ends_the_step() -> None:
+    # a table of 16 times the weights of the layers: its update outlasts what the busiest stage does once
+    hardware = switched_chip()
+    plan, workload = ParallelismPlan(pp=4, grad_accum=8), training(8, 2048)
+    small = dense_model(vocab_size=32_000)
+    wide = dense_model(vocab_size=8_000_000, tied_embeddings=False)
+
+    def update_s(model: ModelArchitecture) -> float:
+        found = project(plan, workload, model, cluster(hardware, 4), hardware).breakdown
+        assert found.compute_s + found.exposed_communication_s + found.idle_s == pytest.approx(found.total_s)
+        return sum(kind.time_s for kind in found.by_kind if kind.kind == "optimizer")
+
+    # the device told of is one that holds a table
+    table_bytes = 8_000_000 * wide.hidden_size * 30.0
+    assert update_s(wide) > table_bytes / 1e15 > 0
+    assert update_s(wide) > 50 * update_s(small)
