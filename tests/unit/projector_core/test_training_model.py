@@ -4,7 +4,8 @@ import pytest
 from pipeline_simulator import simulated_s
 from projector_examples import cluster, dense_model, gpt, ideal, latent_model, moe_model, switched_chip, training
 
-from projector.breakdown import Projection
+from projector.breakdown import Projection, TimeBreakdown
+from projector.catalog import architecture, chip
 from projector.graph.optimizer import MOMENT_BYTES, UPDATE_BYTES
 from projector.legality import check
 from projector.model_flop import model_flop_per_token
@@ -346,18 +347,17 @@ def test_first_and_last_stage_give_up_a_layer_to_embedding_and_head() -> None:
 
 
 def test_a_first_stage_that_owns_most_of_the_weights_ends_the_step() -> None:
-    # a table of 16 times the weights of the layers: its update outlasts what the busiest stage does once
-    hardware = switched_chip()
-    plan, workload = ParallelismPlan(pp=4, grad_accum=8), training(8, 2048)
-    small = dense_model(vocab_size=32_000)
-    wide = dense_model(vocab_size=8_000_000, tied_embeddings=False)
+    # tables of every layer's own embeddings stand on the first stage, while the head makes the last the busiest
+    model, hardware = architecture("gemma-4-e2b"), chip("h100-nvl")
+    plan = ParallelismPlan(tp=4, sp=True, pp=8, cp=2, grad_accum=8)
 
-    def update_s(model: ModelArchitecture) -> float:
-        found = project(plan, workload, model, cluster(hardware, 4), hardware).breakdown
-        assert found.compute_s + found.exposed_communication_s + found.idle_s == pytest.approx(found.total_s)
-        return sum(kind.time_s for kind in found.by_kind if kind.kind == "optimizer")
+    def step(chip_file: HardwareProfile) -> TimeBreakdown:
+        return project(plan, training(8, 128), model, cluster(chip_file, 64), chip_file).breakdown
 
-    # the device told of is one that holds a table
-    table_bytes = 8_000_000 * wide.hidden_size * 30.0
-    assert update_s(wide) > table_bytes / 1e15 > 0
-    assert update_s(wide) > 50 * update_s(small)
+    found, table_bytes = step(hardware), model.layer_embedding_parameters / 4 * UPDATE_BYTES
+    update_s = sum(kind.time_s for kind in found.by_kind if kind.kind == "optimizer")
+    assert found.compute_s + found.exposed_communication_s + found.idle_s == pytest.approx(found.total_s)
+    assert update_s > table_bytes / hardware.hbm_bytes_per_s.value
+    # that stage ends the step on a faster chip too
+    doubled = hardware.hbm_bytes_per_s.model_copy(update={"value": 2 * hardware.hbm_bytes_per_s.value})
+    assert step(hardware.model_copy(update={"hbm_bytes_per_s": doubled})).total_s < found.total_s
