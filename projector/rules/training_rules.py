@@ -13,6 +13,10 @@ from projector.specs.plan_batch import PlanBatch
 TRAINING: tuple[Phase, ...] = ("training",)
 SERVING_FIELDS = (
     "attention_dp", "weight_dtype", "kv_cache_dtype", "max_num_seqs", "chunked_prefill_tokens", "cuda_graphs",
+    "cuda_graph_mode", "expert_dtype", "max_batched_tokens", "kv_block_tokens", "hbm_frac", "fused_kernels",
+    "attention_backend", "tp_all_reduce", "quick_reduce", "fuse_all_reduce_norm", "expert_all_to_all",
+    "redundant_experts", "speculation", "speculative_tokens", "prefill_replicas", "prefill_tp", "prefill_pp",
+    "prefill_attention_dp", "prefill_ep", "prefill_etp", "kv_transfer",
 )  # fmt: skip
 TRAINING_DTYPES: tuple[ComputeDtype, ...] = ("fp32", "bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 # Integers train on TPUs alone: MaxText's quantized products (AQT, Qwix).

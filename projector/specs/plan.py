@@ -15,6 +15,11 @@ ExpertDispatch = Literal["auto", "all_to_all", "deepep", "all_gather"]
 OptimizerName = Literal["adam", "adam_bf16", "adam_8bit", "adafactor", "muon", "sgd"]
 ContextKind = Literal["ring", "all_to_all", "all_gather"]
 RecomputeModule = Literal["core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts"]
+AttentionBackend = Literal["auto", "flashinfer", "flash_attention", "trtllm", "cutlass", "triton", "aiter", "ck"]
+AllReduce = Literal["auto", "ring", "one_shot", "two_shot", "hierarchical"]
+AllToAll = Literal["auto", "direct", "single_shot", "hierarchical"]
+Speculation = Literal["none", "mtp", "eagle", "ngram", "draft_model"]
+KvTransfer = Literal["auto", "nixl", "mooncake", "mori"]
 Schedule = Literal["1f1b", "interleaved", "zero_bubble", "dualpipe"]
 Degree = int
 
@@ -110,6 +115,35 @@ class ParallelismPlan(Record):
         2048, ge=0, le=MOST_TOKENS, description="prefill tokens a mixed step; 0: whole prompts"
     )
     cuda_graphs: bool = True
+    cuda_graph_mode: Literal["full", "piecewise"] = Field(
+        "full", description="full: whole decode steps are replayed; piecewise: all steps, attention launched between"
+    )
+    expert_dtype: Literal["same", Dtype] = Field("same", description="storage of routed experts; same: weight_dtype")
+    max_batched_tokens: int = Field(
+        0, ge=0, le=MOST_TOKENS, description="tokens a step of one attention rank, decoding ones included; 0: no cap"
+    )
+    kv_block_tokens: int = Field(16, ge=1, le=1024, description="tokens of a block of the KV pool")
+    hbm_frac: float = Field(0.9, gt=0, le=1, description="share of HBM an engine takes: weights, working set, KV pool")
+    fused_kernels: bool = Field(
+        True, description="norms, rotary embedding, casts and activations fused with neighbours"
+    )
+    attention_backend: AttentionBackend = "auto"
+    tp_all_reduce: AllReduce = "auto"
+    quick_reduce: bool = Field(False, description="tensor-parallel all-reduces in 8 bit (AMD's Quick Reduce)")
+    fuse_all_reduce_norm: bool = Field(False, description="the norm behind an all-reduce runs in its kernel")
+    expert_all_to_all: AllToAll = "auto"
+    redundant_experts: int = Field(0, ge=0, le=MOST_WIDTH, description="copies of busy experts over the ep group")
+    speculation: Speculation = "none"
+    speculative_tokens: int = Field(0, ge=0, le=64, description="tokens drafted a step; 0 without speculation")
+    prefill_replicas: int = Field(
+        0, ge=0, le=MOST_DEVICES, description="engines of a prefill pool; 0: the same engines prefill and decode"
+    )
+    prefill_tp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    prefill_pp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    prefill_attention_dp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    prefill_ep: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    prefill_etp: Degree = Field(1, ge=1, le=MOST_DEVICES)
+    kv_transfer: KvTransfer = Field("auto", description="library that moves keys and values between the pools")
 
     @field_validator("recompute_modules")
     @classmethod
@@ -135,12 +169,24 @@ class ParallelismPlan(Record):
             raise ValueError(f"optimizer_shard {self.optimizer_shard} does not divide dp * cp = {self.dp * self.cp}")
         if self.dp % self.attention_dp:
             raise ValueError(f"attention_dp {self.attention_dp} does not divide dp {self.dp}")
+        if (self.prefill_attention_dp * self.prefill_tp) % (self.prefill_ep * self.prefill_etp):
+            raise ValueError(
+                f"prefill_ep * prefill_etp = {self.prefill_ep * self.prefill_etp} does not divide "
+                f"prefill_attention_dp * prefill_tp = {self.prefill_attention_dp * self.prefill_tp}"
+            )
+        if (self.speculation == "none") != (self.speculative_tokens == 0):
+            raise ValueError(f"speculation {self.speculation} with speculative_tokens {self.speculative_tokens}")
         return self
 
     @property
     def devices(self) -> int:
         """Devices the plan occupies."""
-        return self.dp * self.cp * self.tp * self.pp
+        return self.dp * self.cp * self.tp * self.pp + self.prefill_devices
+
+    @property
+    def prefill_devices(self) -> int:
+        """Devices of the prefill pool; 0 where the same engines prefill and decode."""
+        return self.prefill_replicas * self.prefill_attention_dp * self.prefill_tp * self.prefill_pp
 
     @property
     def replicas(self) -> int:

@@ -16,7 +16,7 @@ Column = NDArray[Any]
 
 @dataclass(frozen=True)
 class PlanBatch:
-    """Columns of shape [n]: int64 for degrees and counts, bool for switches, str for categorical choices.
+    """Columns of shape [n]: int64 for degrees and counts, float64 for shares, bool for switches, str for choices.
 
     Read a column as an attribute: `batch.tp`. `batch[i]` is the i-th plan as a record.
     """
@@ -67,4 +67,9 @@ class PlanBatch:
     @cached_property
     def devices(self) -> NDArray[np.int64]:
         """Devices a plan occupies, shape [n]."""
-        return self.dp * self.cp * self.tp * self.pp
+        return self.dp * self.cp * self.tp * self.pp + self.prefill_devices
+
+    @cached_property
+    def prefill_devices(self) -> NDArray[np.int64]:
+        """Devices of the prefill pool, shape [n]; 0 where the same engines prefill and decode."""
+        return self.prefill_replicas * self.prefill_attention_dp * self.prefill_tp * self.prefill_pp

@@ -1,6 +1,6 @@
 """WorkloadSpec: what is computed, apart from how it is laid out."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -9,12 +9,15 @@ from projector.specs.plan import ComputeDtype, Phase
 from projector.specs.record import MOST_SEQUENCES, MOST_TOKENS, Record
 from projector.specs.sequence_lengths import SequenceLengths
 
+Arrivals = Literal["closed", "poisson", "deterministic"]
+
 
 class WorkloadSpec(Record):
     """Model, phase, sizes and precision of one job. What is None is unknown and must be inferred or assumed aloud.
 
     Training: global_batch sequences of seq_len tokens a step.
-    Serving: a closed loop of `concurrency` requests over the fleet, each of input_len prompt and output_len new tokens.
+    Serving: requests of input_len prompt and output_len new tokens in the mean, `concurrency` of them in flight over
+    the fleet (a closed loop) or request_rate_per_s arriving whether or not others are done (an open one).
     """
 
     phase: Phase = "training"
@@ -27,6 +30,25 @@ class WorkloadSpec(Record):
     output_len: int | None = Field(None, ge=1, le=MOST_TOKENS, description="generated tokens a request")
     concurrency: int | None = Field(
         None, ge=1, le=MOST_SEQUENCES, description="requests in flight over the whole fleet"
+    )
+    request_rate_per_s: float | None = Field(None, gt=0, description="requests that arrive a second over the fleet")
+    arrivals: Arrivals | None = Field(
+        None, description="closed: a new request follows a finished one; poisson, deterministic: at request_rate_per_s"
+    )
+    length_spread_frac: float | None = Field(
+        None, ge=0, lt=1, description="lengths are uniform within this share around their means; None: all alike"
+    )
+    prefix_hit_frac: float | None = Field(
+        None, ge=0, lt=1, description="share of prompt tokens whose keys and values a cache holds; None: none"
+    )
+    draft_acceptance_frac: float | None = Field(
+        None,
+        ge=0,
+        lt=1,
+        description="chance that a drafted token is accepted, given those before it; None: the drafter's",
+    )
+    expert_imbalance: float | None = Field(
+        None, ge=1, description="tokens of the busiest expert rank over the mean; None: the stack's"
     )
     precision: ComputeDtype = "bf16"
     adapter: Adapter | None = Field(
@@ -53,7 +75,17 @@ class WorkloadSpec(Record):
             "adapter": self.adapter,
             "lengths": self.lengths,
         }
-        serving_only = {"input_len": self.input_len, "output_len": self.output_len, "concurrency": self.concurrency}
+        serving_only = {
+            "input_len": self.input_len,
+            "output_len": self.output_len,
+            "concurrency": self.concurrency,
+            "request_rate_per_s": self.request_rate_per_s,
+            "arrivals": self.arrivals,
+            "length_spread_frac": self.length_spread_frac,
+            "prefix_hit_frac": self.prefix_hit_frac,
+            "draft_acceptance_frac": self.draft_acceptance_frac,
+            "expert_imbalance": self.expert_imbalance,
+        }
         foreign = serving_only if self.phase == "training" else training_only
         given = [key for key, value in foreign.items() if value is not None]
         if given:
