@@ -10,6 +10,7 @@ from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.serving_stack import ANY_ENGINE, ServingStack
 from projector.specs.software import CURRENT, Software
 from projector.specs.workload import WorkloadSpec
 from projector.training import project_training
@@ -23,10 +24,11 @@ def project(
     hardware: HardwareProfile,
     *,
     software: Software = CURRENT,
+    stack: ServingStack = ANY_ENGINE,
 ) -> Projection:
     """The projection of one plan. Arguments and errors as in `project_many`."""
     batch = PlanBatch.from_plans([plan])
-    return project_many(batch, workload, architecture, cluster, hardware, software=software)[0]
+    return project_many(batch, workload, architecture, cluster, hardware, software=software, stack=stack)[0]
 
 
 def project_many(
@@ -37,11 +39,12 @@ def project_many(
     hardware: HardwareProfile,
     *,
     software: Software = CURRENT,
+    stack: ServingStack = ANY_ENGINE,
 ) -> ProjectionBatch:
     """Projections of every plan of the batch for one workload on one cluster.
 
-    `software` says which generation of kernels runs (training only). Whatever the model substitutes or takes for
-    granted is listed in the projections' assumptions.
+    `software` says which generation of kernels runs (training only), `stack` which engine serves (serving only).
+    Whatever the model substitutes or takes for granted is listed in the projections' assumptions.
 
     InvalidDescription when the description is incomplete or contradicts itself: a size of the workload is missing, the
     cluster is not made of this chip, a plan is of another phase, does not occupy the cluster's devices or does not
@@ -65,5 +68,4 @@ def project_many(
             adapter=workload.adapter,
             lengths=workload.lengths,
         )
-    load = Load(*sizes(workload, "concurrency", "input_len", "output_len"))
-    return project_serving(batch, architecture, load, math_dtype, cluster, hardware, assumed)
+    return project_serving(batch, architecture, Load.of(workload), math_dtype, cluster, hardware, assumed, stack=stack)

@@ -19,11 +19,14 @@ from projector.cost.overlap import AxisTimes
 from projector.cost.serving_memory import ServingNeeds, serving_needs
 from projector.graph.columns import Column
 from projector.graph.serving_graph import StepWork, serving_graph, serving_scope
+from projector.project_input import sizes
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.serving_stack import ANY_ENGINE, ServingStack
+from projector.specs.workload import Arrivals, WorkloadSpec
 
 # 10th and 90th percentile of measured over projected TPOT (tests/validation/score_serving.py), rounded outwards;
 # by whether the model is a mixture of experts.
@@ -35,17 +38,37 @@ INTERVALS = {
         0.8, 1.45, "80 % of 1,722 measured MoE points had a TPOT within these factors of the projection"
     ),
 }
-# What a request costs outside the steps of the engine: HTTP, tokeniser, admission, first response.
-REQUEST_OVERHEAD_S = 0.05
 
 
 @dataclass(frozen=True)
 class Load:
-    """The traffic: requests in flight over the fleet, prompt and generated tokens of each."""
+    """The traffic: requests in flight over the fleet, tokens of each; the rest as in `WorkloadSpec`."""
 
     concurrency: float
     input_len: float
     output_len: float
+    request_rate_per_s: float | None = None
+    arrivals: Arrivals = "closed"
+    length_spread_frac: float = 0.0
+    prefix_hit_frac: float = 0.0
+    draft_acceptance_frac: float | None = None
+    expert_imbalance: float | None = None
+
+    @classmethod
+    def of(cls, workload: WorkloadSpec) -> "Load":
+        """The traffic of a serving workload. InvalidDescription naming every size that is missing."""
+        concurrency, input_len, output_len = sizes(workload, "concurrency", "input_len", "output_len")
+        return cls(
+            concurrency,
+            input_len,
+            output_len,
+            request_rate_per_s=workload.request_rate_per_s,
+            arrivals=workload.arrivals or "closed",
+            length_spread_frac=workload.length_spread_frac or 0.0,
+            prefix_hit_frac=workload.prefix_hit_frac or 0.0,
+            draft_acceptance_frac=workload.draft_acceptance_frac,
+            expert_imbalance=workload.expert_imbalance,
+        )
 
 
 @dataclass(frozen=True)
@@ -82,6 +105,8 @@ def project_serving(
     cluster: ClusterSpec,
     hardware: HardwareProfile,
     assumptions: tuple[Assumption, ...],
+    *,
+    stack: ServingStack = ANY_ENGINE,
 ) -> ProjectionBatch:
     """Latencies, throughput and memory of every plan in steady state; columns of shape [len(batch)].
 
@@ -96,9 +121,9 @@ def project_serving(
     chunk, chunks = _chunks(batch, load)
     loop = closed_loop(fleet.a_rank, chunks, np.floor(_budget(batch, load) / load.input_len), load.output_len)
     pure, mixed = _slots(engine, load, loop, chunk, chunks)
-    engine_s = hardware.calibration.engine_step_s
+    engine_s = stack.step_s
     breakdown = _mean_step(engine, loop, pure, mixed, engine_s)
-    latencies = _latencies(engine, fleet, loop, pure, mixed, breakdown.total_s, engine_s)
+    latencies = _latencies(engine, fleet, loop, pure, mixed, breakdown.total_s, stack)
     # by Little's law every request in flight takes its latency
     requests_per_s = fleet.busy * fleet.offered / latencies.request_s
     # an engine that cannot hold one request serves none: its step is projected, its service is not a number
@@ -215,7 +240,7 @@ def _mean_step(engine: Engine, loop: Loop, pure: Slot, mixed: Slot, engine_s: fl
 
 
 def _latencies(
-    engine: Engine, fleet: Fleet, loop: Loop, pure: Slot, mixed: Slot, step_s: Column, engine_s: float
+    engine: Engine, fleet: Fleet, loop: Loop, pure: Slot, mixed: Slot, step_s: Column, stack: ServingStack
 ) -> Latencies:
     """Means over requests.
 
@@ -228,17 +253,17 @@ def _latencies(
     every stage before the next one of its prompt starts.
     """
     pp = engine.degrees.pp
-    pure_s = pp * pure.length_s + engine_s
-    cycle_s = pp * np.maximum(mixed.length_s, pure.length_s) + engine_s
+    pure_s = pp * pure.length_s + stack.step_s
+    cycle_s = pp * np.maximum(mixed.length_s, pure.length_s) + stack.step_s
     prefill_s = np.maximum(
         response(fleet.a_rank, loop.service_steps * cycle_s, loop.decode_steps * pure_s),
         loop.service_steps * loop.prompts * cycle_s,
     )
-    service_s = REQUEST_OVERHEAD_S + prefill_s + loop.decode_steps * step_s
+    service_s = stack.request_s + prefill_s + loop.decode_steps * step_s
     queue_s = np.maximum(fleet.offered / fleet.running - 1, 0.0) * service_s
     return Latencies(
         queue_s=queue_s,
-        ttft_s=REQUEST_OVERHEAD_S + queue_s + prefill_s,
+        ttft_s=stack.request_s + queue_s + prefill_s,
         tpot_s=step_s,
         request_s=queue_s + service_s,
     )

@@ -1,0 +1,21 @@
+"""ServingStack: what the engine software adds to a step and a request, apart from what the chip does."""
+
+from pydantic import Field
+
+from projector.specs.record import Record
+
+
+class ServingStack(Record):
+    """One engine (and generation of it). Effects of the software alone; what a chip does is in its calibration.
+
+    step_s: host time a step takes beside its kernels: scheduling, sampling, detokenising what is not hidden.
+    request_s: what a request costs outside the steps: HTTP, tokeniser, admission, first response.
+    """
+
+    name: str
+    step_s: float = Field(7.5e-4, ge=0, description="host time added to every step")
+    request_s: float = Field(0.05, ge=0, description="time of a request outside the steps of the engine")
+
+
+# No engine in particular.
+ANY_ENGINE = ServingStack(name="any engine")
