@@ -11,10 +11,10 @@ from projector.cost.serving_memory import kv_bytes_per_request
 from projector.cost.stages import stages
 from projector.graph.scope import kv_bytes_per_token
 from projector.project import project
-from projector.serving import REQUEST_OVERHEAD_S
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
+from projector.specs.serving_stack import ANY_ENGINE
 from projector.specs.workload import WorkloadSpec
 
 GIB = 2**30
@@ -154,8 +154,8 @@ def test_lone_request_waits_for_its_own_prefill_only() -> None:
     weights = model.parameters - 2 * model.embedding_parameters - model.norm_parameters
     flop = 2 * weights * 4096 + 4 * 4096 * 4097 / 2 * 1024 * model.layers
     assert found.ttft_s is not None
-    assert found.ttft_s - REQUEST_OVERHEAD_S == pytest.approx(flop / 100e12, rel=0.25)
-    assert found.ttft_s - REQUEST_OVERHEAD_S > flop / 100e12
+    assert found.ttft_s - ANY_ENGINE.request_s == pytest.approx(flop / 100e12, rel=0.25)
+    assert found.ttft_s - ANY_ENGINE.request_s > flop / 100e12
 
 
 def test_prefill_of_others_slows_decoding() -> None:
