@@ -18,6 +18,7 @@ from projector.specs.hardware import HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.rl import RlStep
+from projector.specs.serving_stack import ANY_ENGINE
 
 # Points in time at which the draining batch is looked at.
 POINTS = 24
@@ -90,7 +91,7 @@ def rollout(
     seated = waiting if never_empty else waiting - running
     full = replace(one, count=seated * step.response_tokens / running)
     drain = () if never_empty else tuple(_drain(engine, step, running))
-    engine_s = hardware.calibration.engine_step_s
+    engine_s = ANY_ENGINE.step_s
     return Rollout(
         prefill_s=_seconds([prefill], engine_s),
         full_s=_seconds([full], engine_s + DRIVEN_STEP_S),

@@ -110,7 +110,6 @@ class Calibration(Record):
     gemm_half_size_flop: float = Field(gt=0, description="a GEMM of this size reaches half of its efficiency")
     kernel_launch_s: float = Field(ge=0, description="host cost of one launch when nothing hides it")
     kernel_floor_s: float = Field(2e-6, ge=0, description="device time no kernel goes below")
-    engine_step_s: float = Field(7.5e-4, ge=0, description="host time a serving engine adds to every step")
     source: str
     fitted: dict[str, int] = Field(default_factory=dict, description="fitted value -> published rows of this chip")
     assumed: tuple[str, ...] = ()

@@ -22,7 +22,6 @@ def ideal(**changes: float) -> Calibration:
         "gemm_half_size_flop": 1e-9,
         "kernel_launch_s": 0.0,
         "kernel_floor_s": 0.0,
-        "engine_step_s": 0.0,
     }
     return Calibration(**(values | changes), source="ideal")
 

@@ -33,7 +33,8 @@ def projected(
 ) -> Projection:
     hardware = hardware or switched_chip()
     chips = plan.devices // hardware.devices_per_chip
-    return project(plan, load, model or dense_model(), cluster(hardware, chips), hardware)
+    stack = ANY_ENGINE.model_copy(update={"step_s": 0.0})
+    return project(plan, load, model or dense_model(), cluster(hardware, chips), hardware, stack=stack)
 
 
 def kv_bytes(model: ModelArchitecture, tokens: float, tp: float = 1.0) -> float:
