@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from projector.graph.recompute_modules import chosen_modules
 from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
-from projector.specs.plan import ComputeDtype, ParallelismPlan, Phase, RecomputeModule
-from projector.specs.plan_batch import PlanBatch
+from projector.specs.plan import ComputeDtype, Phase, RecomputeModule
+from projector.specs.plan_batch import DEFAULTS, PlanBatch, is_one_value
 
 TRAINING: tuple[Phase, ...] = ("training",)
 SERVING_FIELDS = (
@@ -25,10 +25,11 @@ TRAINING_DTYPES_OF_TPUS: tuple[ComputeDtype, ...] = (*TRAINING_DTYPES, "int8")
 
 def count_changed(plans: PlanBatch, fields: Sequence[str]) -> NDArray[np.int64]:
     """How many of the fields differ from their default, shape [n]."""
-    defaults = {field: ParallelismPlan.model_fields[field].default for field in fields}
-    changed: NDArray[np.int64] = np.sum(
-        [plans.columns[field] != defaults[field] for field in fields], axis=0, dtype=np.int64
-    )
+    changed = np.zeros(len(plans), dtype=np.int64)
+    for field in fields:
+        column, default = plans.columns[field], DEFAULTS[field]
+        if not is_one_value(column) or (len(column) and column[0] != default):
+            changed += column != default
     return changed
 
 

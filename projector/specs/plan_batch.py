@@ -12,13 +12,18 @@ from projector.specs.plan import ParallelismPlan
 
 FIELDS: tuple[str, ...] = tuple(ParallelismPlan.model_fields)
 Column = NDArray[Any]
+DEFAULTS: Mapping[str, Column] = {
+    name: np.asarray(field.default) for name, field in ParallelismPlan.model_fields.items()
+}
 
 
 @dataclass(frozen=True)
 class PlanBatch:
     """Columns of shape [n]: int64 for degrees and counts, float64 for shares, bool for switches, str for choices.
 
-    Read a column as an attribute: `batch.tp`. `batch[i]` is the i-th plan as a record.
+    Read a column as an attribute: `batch.tp`. `batch[i]` is the i-th plan as a record. Columns are never written to: a
+    field that no plan of a search varies is one value seen n times (a view without stride), so that fields cost
+    neither time nor memory where they are not used.
     """
 
     columns: Mapping[str, Column]
@@ -33,16 +38,12 @@ class PlanBatch:
         """Columns given by name (an array of shape [length] or one value for all); the rest take defaults."""
         unknown = set(columns) - set(FIELDS)
         assert not unknown, f"no plan field {sorted(unknown)}"
-        filled = {}
-        for field in FIELDS:
-            value = columns.get(field, ParallelismPlan.model_fields[field].default)
-            filled[field] = np.broadcast_to(np.asarray(value), (length,)).copy()
-        return cls(filled)
+        return cls({field: np.broadcast_to(columns.get(field, DEFAULTS[field]), (length,)) for field in FIELDS})
 
     @classmethod
     def concat(cls, batches: Sequence["PlanBatch"]) -> "PlanBatch":
         """The batches one after the other."""
-        return cls({field: np.concatenate([batch.columns[field] for batch in batches]) for field in FIELDS})
+        return cls({field: _joined([batch.columns[field] for batch in batches]) for field in FIELDS})
 
     def __getattr__(self, name: str) -> Column:
         try:
@@ -62,7 +63,14 @@ class PlanBatch:
 
     def take(self, index: NDArray[np.intp] | NDArray[np.bool_]) -> "PlanBatch":
         """The rows an index array or a mask selects."""
-        return PlanBatch({field: column[index] for field, column in self.columns.items()})
+        length = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
+        same = length <= len(self)
+        return PlanBatch(
+            {
+                field: column[:length] if same and is_one_value(column) else column[index]
+                for field, column in self.columns.items()
+            }
+        )
 
     @cached_property
     def devices(self) -> NDArray[np.int64]:
@@ -73,3 +81,16 @@ class PlanBatch:
     def prefill_devices(self) -> NDArray[np.int64]:
         """Devices of the prefill pool, shape [n]; 0 where the same engines prefill and decode."""
         return self.prefill_replicas * self.prefill_attention_dp * self.prefill_tp * self.prefill_pp
+
+
+def is_one_value(column: Column) -> bool:
+    """Whether a column is one value seen many times; one that merely happens to hold equal values is not."""
+    return column.strides == (0,)
+
+
+def _joined(columns: Sequence[Column]) -> Column:
+    """One after the other; one value still where every column is the same one."""
+    filled = [column for column in columns if len(column)]
+    if filled and all(is_one_value(column) and column[0] == filled[0][0] for column in filled):
+        return np.broadcast_to(filled[0][:1], (sum(map(len, filled)),))
+    return np.concatenate(columns)
