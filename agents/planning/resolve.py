@@ -1,5 +1,7 @@
 """Resolve: the request and what the trace implies become one Job. The request wins; every value records its origin."""
 
+from collections.abc import Sequence
+
 from agents.findings import Assumption
 from agents.planning.anchoring import anchored_job
 from agents.planning.conflicts import conflict, conflicts
@@ -213,11 +215,16 @@ def _with_sliced_experts(
 
 
 def plan_text(plan: ParallelismPlan) -> str:
-    """The degrees above one: 'dp 2 tp 4'."""
-    degrees = [
-        f"{axis} {getattr(plan, axis)}" for axis in ("dp", "fsdp", "tp", "pp", "cp", "ep") if getattr(plan, axis) > 1
-    ]
-    return " ".join(degrees) or "one device"
+    """The degrees above one: 'dp 2 tp 4'; with a prefill pool 'dp 2 tp 4 + prefill 1 x tp 8'."""
+    engines = _degrees(plan, ("dp", "fsdp", "tp", "pp", "cp", "ep", "attention_dp")) or "one device"
+    if plan.prefill_replicas == 0:
+        return engines
+    pool = _degrees(plan, ("prefill_tp", "prefill_pp", "prefill_attention_dp", "prefill_ep")) or "one device"
+    return f"{engines} + prefill {plan.prefill_replicas} x {pool}"
+
+
+def _degrees(plan: ParallelismPlan, axes: Sequence[str]) -> str:
+    return " ".join(f"{axis.removeprefix('prefill_')} {degree}" for axis in axes if (degree := getattr(plan, axis)) > 1)
 
 
 def _objective(request: PlanRequest, phase: Phase, origins: Origins) -> str:

@@ -30,7 +30,7 @@ from agents.wording import duration, gigabytes, percent
 from projector.breakdown import Projection
 from projector.levers import LEVERS, Lever, changed_levers
 from projector.specs.bottleneck import Cause
-from projector.specs.plan import ParallelismPlan
+from projector.specs.plan import LAYOUT_FIELDS, ParallelismPlan
 from projector.specs.plan_batch import FIELDS, PlanBatch
 from projector.units import bytes_to_gb, s_to_ms
 
@@ -38,7 +38,6 @@ MOST_LAYOUTS = 8
 MOST_FAMILIES = 8
 MOST_VARIANTS = 6
 FEW_LAYOUTS = 3
-LAYOUT_FIELDS = ("dp", "fsdp", "tp", "pp", "cp", "ep")
 FREE_FIELDS = frozenset({"phase", "grad_accum"})
 
 Rows = NDArray[np.intp]

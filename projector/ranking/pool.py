@@ -1,6 +1,5 @@
 """Pool: of all plans seen so far those that can still matter, so that a space need not be held to be ranked."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,17 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projector.ranking.pareto import fronts_of_groups, pareto_rows
-from projector.search.factors import divisors
-from projector.specs.plan_batch import PlanBatch
-
-LAYOUT_FIELDS = ("dp", "fsdp", "tp", "pp", "cp", "ep")
+from projector.specs.plan import LAYOUT_FIELDS
+from projector.specs.plan_batch import PlanBatch, is_one_value
 
 
 @dataclass(frozen=True)
 class Pool:
     """Plans in the order of the search, with columns of shape [n] ([n, k] losses).
 
-    layout   one number a layout (`ParallelismPlan.layout`)
+    layout   one number a layout (`ParallelismPlan.layout`), of no meaning outside this pool
     good     the objective, more is better
     saved    what the plan saves of a blamed term, more is better; 0 throughout where nothing is blamed
     losses   the figures of the Pareto set, less is better
@@ -29,6 +26,13 @@ class Pool:
     good: NDArray[np.float64]
     saved: NDArray[np.float64]
     losses: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls, plans: PlanBatch, good: NDArray[np.float64], saved: NDArray[np.float64], losses: NDArray[np.float64]
+    ) -> "Pool":
+        """The plans that can still matter."""
+        return cls(plans, layout_numbers(plans), good, saved, losses).reduced()
 
     def __len__(self) -> int:
         return len(self.layout)
@@ -46,24 +50,29 @@ class Pool:
 
     def with_more(self, other: "Pool") -> "Pool":
         """Both, this one's plans first, reduced."""
-        return Pool(
+        return Pool.of(
             PlanBatch.concat([self.plans, other.plans]),
-            np.concatenate([self.layout, other.layout]),
             np.concatenate([self.good, other.good]),
             np.concatenate([self.saved, other.saved]),
             np.concatenate([self.losses, other.losses]),
-        ).reduced()
+        )
 
 
-def layout_numbers(plans: PlanBatch, devices: int) -> NDArray[np.int64]:
-    """One number a layout, shape [n]: every degree divides the devices, so its place among the divisors is a digit."""
-    known = np.array(divisors(devices))
-    assert len(known) ** len(LAYOUT_FIELDS) < 2**63, "the layouts of so many devices have no 64-bit numbers"
-    return _number([np.searchsorted(known, plans.columns[field]) for field in LAYOUT_FIELDS], len(known))
+def layout_numbers(plans: PlanBatch) -> NDArray[np.int64]:
+    """One number a layout, shape [n], the same for two of these plans where all LAYOUT_FIELDS are.
 
-
-def _number(digits: Sequence[NDArray[Any]], base: int) -> NDArray[np.int64]:
-    number = np.zeros_like(digits[0], dtype=np.int64)
-    for digit in digits:
-        number = number * base + digit
+    Degrees are digits of a number, each to the base of the largest one; what no longer fits 64 bits is counted anew.
+    """
+    number = np.zeros(len(plans), dtype=np.int64)
+    values = 1
+    for field in LAYOUT_FIELDS:
+        degrees = plans.columns[field]
+        if is_one_value(degrees) or not len(plans):
+            continue
+        base = int(degrees.max()) + 1
+        if values * base >= 2**63:
+            number = np.unique(number, return_inverse=True)[1].ravel()
+            values = int(number.max()) + 1
+        number = number * base + degrees
+        values *= base
     return number

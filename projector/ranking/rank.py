@@ -21,7 +21,7 @@ from projector.ranking.answer import (
     relieving_layouts,
     relieving_plans,
 )
-from projector.ranking.pool import Pool, layout_numbers
+from projector.ranking.pool import Pool
 from projector.ranking.records import ParetoSet, ReliefRanking, SpaceRanking
 from projector.ranking.relief import Relief
 from projector.ranking.task import Task, good
@@ -130,13 +130,12 @@ def _with_block(tally: Tally, projected: ProjectionBatch, task: Task, wanted: Wa
 def _pool(projected: ProjectionBatch, worth: Column, rows: NDArray[np.intp], wanted: Wanted) -> Pool:
     with np.errstate(divide="ignore"):
         losses = [1 / good(one, projected)[rows] for one in wanted.pareto]
-    return Pool(
+    return Pool.of(
         plans=projected.batch.take(rows),
-        layout=layout_numbers(projected.batch, projected.chips * projected.devices_per_chip)[rows],
         good=worth[rows],
         saved=_saved(projected, worth, wanted)[rows],
         losses=np.stack(losses, axis=1) if losses else np.zeros((len(rows), 1)),
-    ).reduced()
+    )
 
 
 def _saved(projected: ProjectionBatch, worth: Column, wanted: Wanted) -> Column:

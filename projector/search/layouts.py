@@ -42,7 +42,9 @@ def layout_rows(search: Search, axes: Sequence[str], *, mixed_experts: bool = Tr
     rows = keep(rows, allowed)
     if search.workload.phase == "serving":
         rows = _with_attention_dp(search, rows)
-    rows = _with_experts(search, rows, mixed=mixed_experts)
+        rows = _with_engine_experts(search, rows, mixed=mixed_experts)
+    else:
+        rows = _with_experts(search, rows, mixed=mixed_experts)
     legal = legal_mask(
         as_batch(search, rows),
         search.workload,
@@ -120,6 +122,29 @@ def _with_attention_dp(search: Search, rows: Rows) -> Rows:
     degrees = search.menu("attention_dp", divisors(search.devices) if moe else (1,))
     rows = branch(rows, [{"attention_dp": degree} for degree in degrees])
     return keep(rows, rows["dp"] % rows["attention_dp"] == 0)
+
+
+def _with_engine_experts(search: Search, rows: Rows, *, mixed: bool) -> Rows:
+    """Experts over all ranks of an engine, which is what engines launch: whole ones spread (ep), each in slices (etp),
+    or groups of both. What the current plan or the constraints have stands beside these.
+
+    vLLM spreads or slices over the whole engine; SGLang (ep_size) and TensorRT-LLM (moe_ep * moe_tp) also mix.
+    """
+    model, base, fixed = search.architecture, search.base, search.constraints.fixed
+    if model is not None and not model.is_moe:
+        return branch(rows, [{"ep": 1, "etp": 1}])
+    ranks = rows["attention_dp"] * rows["tp"]
+    forms: list[Form] = [{"ep": fixed.get("ep", base.ep), "etp": fixed.get("etp", base.etp)}]
+    if model is not None:
+        degrees = search.menu("ep", divisors(model.experts))
+        forms += [{"ep": np.gcd(degree, ranks), "etp": ranks // np.gcd(degree, ranks)} for degree in degrees]
+    rows = branch(rows, forms)
+    ranks = rows["attention_dp"] * rows["tp"]
+    named = search.current is not None or {"ep", "etp"} <= fixed.keys()
+    stated = named & (rows["ep"] == forms[0]["ep"]) & (rows["etp"] == forms[0]["etp"])
+    pure = (rows["ep"] == 1) | (rows["etp"] == 1) | stated
+    whole = (rows["ep"] * rows["etp"] == ranks) | stated | (model is None)
+    return keep(rows, whole & (pure | mixed))
 
 
 def _with_experts(search: Search, rows: Rows, *, mixed: bool) -> Rows:

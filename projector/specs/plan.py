@@ -24,6 +24,11 @@ Schedule = Literal["1f1b", "interleaved", "zero_bubble", "dualpipe"]
 Degree = int
 
 MESH_AXES = ("replica", "data", "seq", "model")
+# What makes two plans distinct layouts. Sizes inside an expert follow from these where an engine has one form of them.
+LAYOUT_FIELDS = (
+    "dp", "fsdp", "tp", "pp", "cp", "ep", "attention_dp",
+    "prefill_replicas", "prefill_tp", "prefill_pp", "prefill_attention_dp", "prefill_ep",
+)  # fmt: skip
 
 
 class MeshForm(Record):
@@ -194,9 +199,9 @@ class ParallelismPlan(Record):
         return self.dp // self.attention_dp
 
     @property
-    def layout(self) -> tuple[int, int, int, int, int, int]:
-        """(dp, fsdp, tp, pp, cp, ep): what makes two plans distinct layouts."""
-        return (self.dp, self.fsdp, self.tp, self.pp, self.cp, self.ep)
+    def layout(self) -> tuple[int, ...]:
+        """The LAYOUT_FIELDS: what makes two plans distinct layouts."""
+        return tuple(getattr(self, field) for field in LAYOUT_FIELDS)
 
     def mesh(self) -> MeshForm | None:
         """The TPU mesh form, or None where it cannot say the plan (pp > 1 or ep > 1 have no axis in it)."""
