@@ -1,6 +1,8 @@
 """project() and project_many(): what a plan costs on a cluster. A single plan is a batch of one."""
 
-from projector.batch_projection import ProjectionBatch
+import numpy as np
+
+from projector.batch_projection import Assumption, ProjectionBatch
 from projector.breakdown import Projection
 from projector.cost.device import Device
 from projector.project_input import assumptions, check, math_dtypes, sizes
@@ -40,10 +42,13 @@ def project_many(
     *,
     software: Software = CURRENT,
     stack: ServingStack = ANY_ENGINE,
+    all_seats_taken: bool = False,
 ) -> ProjectionBatch:
     """Projections of every plan of the batch for one workload on one cluster.
 
     `software` says which generation of kernels runs (training only), `stack` which engine serves (serving only).
+    all_seats_taken: a serving workload may leave its load open, and every plan then has as many requests in flight as
+    it has seats (max_num_seqs of every engine), so that the load is one of the plan's choices.
     Whatever the model substitutes or takes for granted is listed in the projections' assumptions.
 
     InvalidDescription when the description is incomplete or contradicts itself: a size of the workload is missing, the
@@ -68,4 +73,9 @@ def project_many(
             adapter=workload.adapter,
             lengths=workload.lengths,
         )
-    return project_serving(batch, architecture, Load.of(workload), math_dtype, cluster, hardware, assumed, stack=stack)
+    seats = (batch.max_num_seqs * batch.replicas).astype(np.float64) if all_seats_taken else None
+    if seats is not None and workload.concurrency is None and workload.request_rate_per_s is None:
+        assumed = (*assumed, Assumption("no load is stated: every seat of every engine (max_num_seqs) is taken"))
+    return project_serving(
+        batch, architecture, Load.of(workload, seats), math_dtype, cluster, hardware, assumed, stack=stack
+    )

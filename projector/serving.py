@@ -42,9 +42,10 @@ INTERVALS = {
 
 @dataclass(frozen=True)
 class Load:
-    """The traffic: requests in flight over the fleet, tokens of each; the rest as in `WorkloadSpec`."""
+    """The traffic: requests in flight over the fleet (one figure, or a column), tokens of each; the rest as in
+    `WorkloadSpec`."""
 
-    concurrency: float
+    concurrency: Column | float
     input_len: float
     output_len: float
     request_rate_per_s: float | None = None
@@ -55,9 +56,16 @@ class Load:
     expert_imbalance: float | None = None
 
     @classmethod
-    def of(cls, workload: WorkloadSpec) -> "Load":
-        """The traffic of a serving workload. InvalidDescription naming every size that is missing."""
-        concurrency, input_len, output_len = sizes(workload, "concurrency", "input_len", "output_len")
+    def of(cls, workload: WorkloadSpec, seats: Column | None = None) -> "Load":
+        """The traffic of a serving workload. InvalidDescription naming every size that is missing.
+
+        seats: requests in flight where neither a concurrency nor a rate is stated; None: one has to be.
+        """
+        concurrency: Column | float
+        if seats is not None and workload.concurrency is None and workload.request_rate_per_s is None:
+            concurrency, (input_len, output_len) = seats, sizes(workload, "input_len", "output_len")
+        else:
+            concurrency, input_len, output_len = sizes(workload, "concurrency", "input_len", "output_len")
         return cls(
             concurrency,
             input_len,

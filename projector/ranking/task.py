@@ -64,9 +64,19 @@ class Task:
         return replace(space, blocks=(block for block in kept if len(block)))
 
     def project(self, plans: PlanBatch, cluster: ClusterSpec) -> ProjectionBatch:
-        """The plans on a part of the cluster. Errors as `project_many`."""
-        software = CURRENT if self.stack is None else self.stack.software
-        return project_many(plans, self.workload, self.architecture, cluster, self.hardware, software=software)
+        """The plans on a part of the cluster; serving plans with all seats taken where no load is stated.
+
+        Errors as `project_many`.
+        """
+        return project_many(
+            plans,
+            self.workload,
+            self.architecture,
+            cluster,
+            self.hardware,
+            software=CURRENT if self.stack is None else self.stack.software,
+            all_seats_taken=True,
+        )
 
 
 def good(objective: Objective, projected: ProjectionBatch) -> NDArray[np.float64]:

@@ -26,9 +26,10 @@ def _no_context_parallelism(plans: PlanBatch, _: Setting) -> Breach:
 
 
 def _token_budget(plans: PlanBatch, _: Setting) -> Breach:
-    """Engines refuse a token budget a step that is smaller than the number of sequences they may run."""
-    chunk = plans.chunked_prefill_tokens
-    return breach(plans, (chunk > 0) & (chunk < plans.max_num_seqs), chunk, plans.max_num_seqs)
+    """Engines refuse a token budget a step that is smaller than the number of sequences they may run; with attention
+    data parallelism both are of one rank."""
+    chunk, seqs = plans.chunked_prefill_tokens, -(-plans.max_num_seqs // plans.attention_dp)
+    return breach(plans, (chunk > 0) & (chunk < seqs), chunk, seqs)
 
 
 def _experts_inside_engine(plans: PlanBatch, _: Setting) -> Breach:

@@ -17,6 +17,14 @@ from projector.specs.plan_batch import PlanBatch
 # A ring hides its exchange behind attention only while a rank keeps a long piece of the sequence.
 FEWEST_TOKENS_A_CP_RANK = 4096
 
+# What an engine has whatever its layout, what it has with tensor parallelism, and with experts spread over ranks.
+ENGINE_FIELDS = (
+    "cuda_graph_mode", "expert_dtype", "max_batched_tokens", "kv_block_tokens", "hbm_frac", "fused_kernels",
+    "attention_backend", "speculation", "speculative_tokens",
+)  # fmt: skip
+TP_FIELDS = ("tp_all_reduce", "quick_reduce", "fuse_all_reduce_norm")
+EP_FIELDS = ("expert_all_to_all", "redundant_experts", "expert_dispatch", "overlap_ep")
+
 # Rules that read nothing but a layout, so that a plan breaking one stays broken whatever its other fields are.
 LAYOUT_RULES = tuple(
     rule
@@ -63,16 +71,25 @@ def as_batch(search: Search, rows: Rows) -> PlanBatch:
 
 
 def _unvaried(search: Search, rows: Rows) -> Rows:
-    """Fields of training that no search varies, as a constraint or the current plan has them, where a layout has a use
-    for them; none where all are as ever."""
-    if search.workload.phase != "training":
-        return {}
+    """Fields that no search varies, as a constraint or the current plan has them, where a layout has a use for them;
+    none where all are as ever."""
+    used = _used_in_training(search, rows) if search.workload.phase == "training" else _used_in_serving(rows)
+    defaults = {field: ParallelismPlan.model_fields[field].default for field in used}
+    values = {field: search.unvaried(field) for field in used}
+    return {
+        field: np.where(where, values[field], defaults[field])
+        for field, where in used.items()
+        if values[field] != defaults[field] and field not in rows
+    }
+
+
+def _used_in_training(search: Search, rows: Rows) -> dict[str, NDArray[np.bool_]]:
     accumulates = rows["grad_accum"] > 1 if "grad_accum" in rows else np.ones(length(rows), dtype=bool)
     shares = np.zeros(length(rows), dtype=bool)
     if "zero_stage" in rows:
         shares = np.isin(rows["zero_stage"], (1, 2)) & (rows["fsdp"] == 1)
     shard = int(search.unvaried("optimizer_shard"))
-    used: dict[str, NDArray[np.bool_]] = {
+    return {
         "cp_kind": rows["cp"] > 1,
         "expert_dispatch": rows["ep"] > 1,
         "overlap_ep": (rows["ep"] > 1) & accumulates,
@@ -81,12 +98,16 @@ def _unvaried(search: Search, rows: Rows) -> Rows:
         "offload_optimizer": np.ones(length(rows), dtype=bool),
         "offload_activations": np.ones(length(rows), dtype=bool),
     }
-    defaults = {field: ParallelismPlan.model_fields[field].default for field in used}
-    values = {field: search.unvaried(field) for field in used}
+
+
+def _used_in_serving(rows: Rows) -> dict[str, NDArray[np.bool_]]:
+    everywhere = np.ones(length(rows), dtype=bool)
+    pool = rows["prefill_replicas"] > 0 if "prefill_replicas" in rows else ~everywhere
     return {
-        field: np.where(where, values[field], defaults[field])
-        for field, where in used.items()
-        if values[field] != defaults[field]
+        **dict.fromkeys(ENGINE_FIELDS, everywhere),
+        **dict.fromkeys(TP_FIELDS, rows["tp"] > 1),
+        **dict.fromkeys(EP_FIELDS, rows["ep"] > 1),
+        "kv_transfer": pool,
     }
 
 

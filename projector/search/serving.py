@@ -1,6 +1,6 @@
 """What a serving plan can change beside its layout: batch, prefill chunk, storage types, graph capture.
 
-- requests an engine decodes at once: powers of two up to what the stated concurrency can fill
+- requests an attention rank decodes at once: powers of two up to what the stated concurrency can fill
 - prefill chunk: 512 to 8192 tokens a step
 - weights and KV cache in fp8 or fp4 only where numerics may change; graph capture on GPUs
 """
@@ -14,7 +14,9 @@ from projector.search.menu import Search
 from projector.search.rows import Form, Rows, branch, keep, length
 
 AXES = ("dp", "tp", "pp")
-BATCHES = (8, 16, 32, 64, 128, 256, 512)
+BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
+# with a stated concurrency fewer seats only make requests wait
+FEWEST_SEATS = 8
 CHUNKS = (512, 2048, 8192)
 
 NARROWINGS = (
@@ -52,15 +54,20 @@ def _has_graphs(search: Search) -> bool:
 
 
 def _with_batches(search: Search, rows: Rows, sizes: tuple[int, ...]) -> Rows:
-    values = search.menu("max_num_seqs", sizes)
-    rows = branch(rows, [{"max_num_seqs": value} for value in values])
-    concurrency = search.workload.concurrency
-    if concurrency is None:
-        return rows
-    engines = rows["dp"] // rows["attention_dp"]
-    share = np.ceil(concurrency / engines)
-    filled = 2.0 ** np.ceil(np.log2(np.maximum(share, min(values))))
-    return keep(rows, (rows["max_num_seqs"] <= filled) | (rows["max_num_seqs"] == search.base.max_num_seqs))
+    named = search.menu("max_num_seqs", ())
+    fixed = "max_num_seqs" in search.constraints.fixed
+    ranks = rows["attention_dp"]
+    rows = branch(
+        rows,
+        [{"max_num_seqs": size * ranks} for size in (() if fixed else sizes)] + [{"max_num_seqs": v} for v in named],
+    )
+    kept = search.kept({"max_num_seqs": rows["max_num_seqs"]})
+    if search.workload.concurrency is not None and not fixed:
+        share = np.ceil(search.workload.concurrency * rows["attention_dp"] / rows["dp"])
+        filled = 2.0 ** np.ceil(np.log2(np.maximum(share, FEWEST_SEATS)))
+        seats = rows["max_num_seqs"]
+        kept &= ((seats >= FEWEST_SEATS) & (seats <= filled)) | np.isin(seats, named)
+    return keep(rows, kept)
 
 
 def _storage_forms(search: Search) -> list[Form]:

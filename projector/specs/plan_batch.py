@@ -78,6 +78,11 @@ class PlanBatch:
         return self.dp * self.cp * self.tp * self.pp + self.prefill_devices
 
     @cached_property
+    def replicas(self) -> NDArray[np.int64]:
+        """Independent engines of a serving plan, shape [n]."""
+        return self.dp // self.attention_dp
+
+    @cached_property
     def prefill_devices(self) -> NDArray[np.int64]:
         """Devices of the prefill pool, shape [n]; 0 where the same engines prefill and decode."""
         return self.prefill_replicas * self.prefill_attention_dp * self.prefill_tp * self.prefill_pp

@@ -92,7 +92,7 @@ def test_what_is_held_grows_with_layouts_and_not_with_plans() -> None:
     names = ("step_time_s", "memory_per_chip_gb")
     pool = Pool(
         plans=plans,
-        layout=layout_numbers(plans, 64),
+        layout=layout_numbers(plans),
         good=good(find_objective("mfu", "training"), projected),
         saved=np.zeros(len(plans)),
         losses=np.stack([projected.objective(name) for name in names], axis=1),
