@@ -216,7 +216,7 @@ UNWRITTEN = (
     "cuda_graph_mode", "expert_dtype", "max_batched_tokens", "kv_block_tokens", "hbm_frac", "fused_kernels",
     "attention_backend", "tp_all_reduce", "quick_reduce", "fuse_all_reduce_norm", "expert_all_to_all",
     "redundant_experts", "speculation", "speculative_tokens", "prefill_replicas", "prefill_tp", "prefill_pp",
-    "prefill_attention_dp", "prefill_ep", "prefill_etp", "kv_transfer",
+    "prefill_attention_dp", "prefill_ep", "prefill_etp", "kv_transfer", "expert_dispatch", "overlap_ep",
 )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from agents.advisors.protocol import LeverView
 from agents.findings import Change
 from agents.wording import listed
+from projector.rules.training_rules import SERVING_FIELDS
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import FIELDS
 
@@ -21,6 +22,12 @@ DEGREES: dict[str, str] = {
     "ep": "expert parallelism",
     "etp": "tensor parallelism inside experts",
     "attention_dp": "attention data parallelism",
+    "prefill_replicas": "prefill engines",
+    "prefill_tp": "tensor parallelism of prefill engines",
+    "prefill_pp": "pipeline parallelism of prefill engines",
+    "prefill_attention_dp": "attention data parallelism of prefill engines",
+    "prefill_ep": "expert parallelism of prefill engines",
+    "prefill_etp": "tensor parallelism inside experts of prefill engines",
 }
 # words for more, for less, and for what grows or shrinks
 SIZES: dict[str, tuple[str, str, str]] = {
@@ -31,9 +38,19 @@ SIZES: dict[str, tuple[str, str, str]] = {
     "last_stage_layers": ("more", "fewer", "layers in the last stage"),
     "max_num_seqs": ("more", "fewer", "requests a batch"),
     "chunked_prefill_tokens": ("more", "fewer", "prefill tokens a step"),
+    "max_batched_tokens": ("higher", "lower", "token budget of a step"),
+    "kv_block_tokens": ("larger", "smaller", "blocks of the KV pool"),
+    "hbm_frac": ("more", "less", "of HBM for the engine"),
+    "speculative_tokens": ("more", "fewer", "drafted tokens a step"),
+    "redundant_experts": ("more", "fewer", "copies of busy experts"),
 }
+# sizes of which 0 is the largest
+ZERO_MEANS: dict[str, str] = {"max_batched_tokens": "without a cap", "chunked_prefill_tokens": "of whole prompts"}
 SWITCHES: dict[str, str] = {
     "cuda_graphs": "CUDA graphs",
+    "fused_kernels": "fused kernels",
+    "quick_reduce": "quantised all-reduces",
+    "fuse_all_reduce_norm": "norms inside all-reduces",
     "sp": "sequence parallelism",
     "overlap_grad_reduce": "overlapped gradient reduction",
     "overlap_param_gather": "overlapped weight gathering",
@@ -53,6 +70,13 @@ CHOICES: dict[str, str] = {
     "compute_dtype": "compute dtype",
     "weight_dtype": "weight dtype",
     "kv_cache_dtype": "KV cache dtype",
+    "expert_dtype": "expert dtype",
+    "speculation": "speculation",
+    "cuda_graph_mode": "CUDA graph mode",
+    "attention_backend": "attention kernels",
+    "tp_all_reduce": "tensor-parallel all-reduce",
+    "expert_all_to_all": "exchange with experts",
+    "kv_transfer": "KV transfer",
 }
 # derived from the other degrees and the batch, so never worth a word in a title
 DERIVED = ("phase", "grad_accum")
@@ -66,21 +90,17 @@ TRAINING_ONLY = frozenset(
         "recompute_modules",
         "recompute_layers",
         "schedule",
-        "expert_dispatch",
         "cp_kind",
         "optimizer",
         "offload_optimizer",
         "offload_activations",
-        "overlap_ep",
         "first_stage_layers",
         "last_stage_layers",
         "overlap_grad_reduce",
         "overlap_param_gather",
     }
 )
-SERVING_ONLY = frozenset(
-    {"attention_dp", "weight_dtype", "kv_cache_dtype", "max_num_seqs", "chunked_prefill_tokens", "cuda_graphs"}
-)
+SERVING_ONLY = frozenset(SERVING_FIELDS)
 
 
 def differing(before: ParallelismPlan, after: ParallelismPlan) -> tuple[str, ...]:
@@ -110,7 +130,11 @@ def layout_title(reference: ParallelismPlan, plan: ParallelismPlan) -> str:
 
     What follows the layout is what else sets the plan apart from the reference.
     """
-    named = [f"{words} {getattr(plan, field)}" for field, words in DEGREES.items() if getattr(plan, field) > 1]
+    named = [
+        f"{words} {getattr(plan, field)}"
+        for field, words in DEGREES.items()
+        if getattr(plan, field) > ParallelismPlan.model_fields[field].default
+    ]
     apart = [
         field for field in _importance(differing(reference, plan)) if field not in DERIVED and field not in DEGREES
     ]
@@ -146,6 +170,9 @@ def _phrase(field: str, before: Any, after: Any) -> str:
         return f"{SWITCHES[field]} {'on' if after else 'off'}"
     if field in DEGREES:
         return f"{'more' if after > before else 'less'} {DEGREES[field]} ({before} to {after})"
+    if field in ZERO_MEANS and 0 in (before, after):
+        was, becomes = (ZERO_MEANS[field] if size == 0 else size for size in (before, after))
+        return f"{SIZES[field][2]} {becomes} instead of {was}"
     if field in SIZES:
         more, less, words = SIZES[field]
         return f"{more if after > before else less} {words} ({before} to {after})"

@@ -5,7 +5,7 @@ from projector.levers.lever import Lever
 LEVER = Lever(
     name="overlap",
     relieves=("exposed_communication", "exposed_dp", "exposed_tp", "exposed_ep"),
-    phases=("training",),
+    phases=("training", "serving"),
     fields=("overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "overlap_ep"),
     effort="flag",
     summary="Switch the overlap of gradient, weight, tensor-parallel or expert collectives with compute.",

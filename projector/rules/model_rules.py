@@ -67,9 +67,10 @@ def _expert_width(plans: PlanBatch, setting: Setting) -> Breach | None:
 
 
 def _experts(plans: PlanBatch, setting: Setting) -> Breach | None:
+    """Copies of busy experts count: what is spread are slots, each of one expert."""
     if not setting.model.is_moe:
         return None
-    return does_not_divide(plans, plans.ep, setting.model.experts)
+    return does_not_divide(plans, plans.ep, setting.model.experts + plans.redundant_experts)
 
 
 def _dense_has_no_experts(plans: PlanBatch, setting: Setting) -> Breach | None:

@@ -1,16 +1,18 @@
 """Rules about a serving engine, and fields that belong to training."""
 
+import numpy as np
+
 from projector.rules.rule import Breach, Rule, Setting, breach, does_not_divide
 from projector.rules.training_rules import count_changed
 from projector.specs.plan import Phase
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.vendors import attention_backends, has_quick_reduce
 
 SERVING: tuple[Phase, ...] = ("serving",)
 TRAINING_FIELDS = (
     "fsdp", "zero_stage", "optimizer_shard", "sp", "vp", "micro_batch", "grad_accum", "recompute", "recompute_modules",
     "recompute_layers", "schedule", "first_stage_layers", "last_stage_layers",
-    "overlap_grad_reduce", "overlap_param_gather", "overlap_tp",
-    "overlap_ep", "expert_dispatch", "cp_kind", "optimizer",
+    "overlap_grad_reduce", "overlap_param_gather", "overlap_tp", "cp_kind", "optimizer",
     "offload_optimizer", "offload_activations",
 )  # fmt: skip
 
@@ -37,9 +39,39 @@ def _experts_inside_engine(plans: PlanBatch, _: Setting) -> Breach:
     return does_not_divide(plans, plans.ep * plans.etp, plans.attention_dp * plans.tp)
 
 
+def _step_budget(plans: PlanBatch, _: Setting) -> Breach:
+    """Engines refuse a budget of a rank's step that cannot hold one token of each of its sequences."""
+    budget, share = plans.max_batched_tokens, -(-plans.max_num_seqs // plans.attention_dp)
+    return breach(plans, (budget > 0) & (budget < share), budget, share)
+
+
+def _prediction_layers(plans: PlanBatch, setting: Setting) -> Breach:
+    return breach(plans, (plans.speculation == "mtp") & (setting.model.mtp_layers == 0), setting.model.mtp_layers, 1)
+
+
+def _backend_exists(plans: PlanBatch, setting: Setting) -> Breach:
+    return breach(plans, ~np.isin(plans.attention_backend, attention_backends(setting.chip)), 0, 1)
+
+
+def _quick_reduce_exists(plans: PlanBatch, setting: Setting) -> Breach:
+    return breach(plans, plans.quick_reduce & (not has_quick_reduce(setting.chip)), 0, 1)
+
+
+def _copies_need_ep(plans: PlanBatch, _: Setting) -> Breach:
+    return breach(plans, (plans.redundant_experts > 0) & (plans.ep < 2), plans.ep, 2)
+
+
 SERVING_RULES: tuple[Rule, ...] = (
     Rule("training_fields", "training fields set in a serving plan", "!=", _training_fields, SERVING),
     Rule("no_context_parallelism", "cp of a serving plan", ">", _no_context_parallelism, SERVING),
     Rule("token_budget", "chunked_prefill_tokens against max_num_seqs:", "<", _token_budget, SERVING),
     Rule("experts_inside_engine", "ep * etp (attention_dp * tp)", "does not divide", _experts_inside_engine, SERVING),
-)
+    Rule("step_budget", "max_batched_tokens against max_num_seqs of a rank:", "<", _step_budget, SERVING),
+    Rule("prediction_layers", "prediction layers of the checkpoint, which speculation mtp drafts with:", "<",
+         _prediction_layers, SERVING, needs_model=True),
+    Rule("backend_exists", "such attention kernels for this chip:", "<", _backend_exists, SERVING, needs_chip=True,
+         name_quantity=lambda plan, setting: f"{plan.attention_backend} attention kernels for {setting.chip.id}:"),
+    Rule("quick_reduce_exists", "quick_reduce kernels for this chip (AMD's alone have them):", "<",
+         _quick_reduce_exists, SERVING, needs_chip=True),
+    Rule("copies_need_ep", "ep with redundant_experts", "<", _copies_need_ep, SERVING),
+)  # fmt: skip
