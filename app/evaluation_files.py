@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from agents.evaluation.material import Material, TextFile, read_material, rows_of
-from agents.evaluation.rows import MeasuredRow
-from agents.evaluation.workloads import Workload
+from agents.evaluation.material import Material, TextFile, kind_of, read_material, rows_of
+from agents.evaluation.rows import MeasuredRow, Unreadable
+from agents.evaluation.served_rows import ServedRow, read_served_rows
+from agents.evaluation.workloads import Workload, read_workloads
 from app.commands.files import content_of, existing
 from app.wording import plain
 from projector.errors import InvalidDescription
 
 WORKLOADS = "workloads.jsonl"
 ROWS = ("training.jsonl", "posttraining.jsonl")
+SERVED = "serving.jsonl"
 
 Say = Callable[[str], None]
 
@@ -52,6 +54,23 @@ def for_topk(paths: Sequence[Path], say: Say) -> Material:
     missing = named.missing_rows()
     found = tuple(row for row in beside.rows if isinstance(row, MeasuredRow) and row.id in missing)
     return Material((*named.rows, *found), named.workloads)
+
+
+def for_served_topk(
+    paths: Sequence[Path], say: Say
+) -> tuple[tuple[Workload | Unreadable, ...], tuple[ServedRow | Unreadable, ...]]:
+    """Workloads and serving rows of the files; of either kind that none of them holds, from beside them."""
+    texts = tuple(_read(existing(paths), say))
+    workloads = [text for text in texts if kind_of(text) == "workloads"]
+    rows = [text for text in texts if kind_of(text) == "rows"]
+    workloads += [] if workloads else _read(_beside(paths, (WORKLOADS,)), say)
+    rows += [] if rows else _read(_beside(paths, (SERVED,)), say)
+    if not workloads or not rows:
+        raise InvalidDescription(f"serving needs workloads and rows: name {WORKLOADS} and {SERVED}")
+    return (
+        tuple(one for text in workloads for one in read_workloads(text.text, text.name)),
+        tuple(one for text in rows for one in read_served_rows(text.text, text.name)),
+    )
 
 
 def _beside(paths: Sequence[Path], names: Iterable[str]) -> list[Path]:

@@ -65,10 +65,10 @@ def show_accuracy(report: AccuracyReport) -> None:
     _show_memory(out, report.memory)
     if report.folds is not None:
         show_folds(out, report.folds)
-    _show_reasons(out, "Suspect, not in any error figure", report.suspects)
-    _show_reasons(out, "Not eligible", report.ineligible)
-    _show_reasons(out, "Refused", report.refusals)
-    _show_reasons(out, "Ran although our rules call the layout illegal (projected all the same)", report.broken_rules)
+    show_reasons(out, "Suspect, not in any error figure", report.suspects)
+    show_reasons(out, "Not eligible", report.ineligible)
+    show_reasons(out, "Refused", report.refusals)
+    show_reasons(out, "Ran although our rules call the layout illegal (projected all the same)", report.broken_rules)
 
 
 def show_topk(report: TopkReport) -> None:
@@ -81,20 +81,20 @@ def show_topk(report: TopkReport) -> None:
         out.print(table(("stratum", "each", *headers), rows, (LEFT, LEFT, *(RIGHT,) * len(headers))))
     paragraph(out, f"legal share of the proposals: {percent(report.legal_share)}")
     for detail in report.details:
-        paragraph(out, f"of the hits whose row prints {detail.field}, the plan agrees in {_rate(detail.rate)}")
-    _show_reasons(out, "Not planned, counted as missed", report.refusals)
+        paragraph(out, f"of the hits whose row prints {detail.field}, the plan agrees in {rate_text(detail.rate)}")
+    show_reasons(out, "Not planned, counted as missed", report.refusals)
     bullets(out, "How to read this", report.notes)
 
 
 def _hit_cells(one: Stratum) -> tuple[str, ...]:
     rates = (one.top1, one.top3, one.tolerant, one.tolerant_2)
-    return (str(one.n), str(one.n_ranked), *(_rate(rate) for rate in rates))
+    return (str(one.n), str(one.n_ranked), *(rate_text(rate) for rate in rates))
 
 
 def _standing_cells(one: Stratum) -> tuple[str, ...]:
     return (
-        _rate(one.top1_strict),
-        _rate(one.top3_strict),
+        rate_text(one.top1_strict),
+        rate_text(one.top3_strict),
         _number(one.flatness),
         _number(one.median_rank),
         str(one.outside),
@@ -105,10 +105,10 @@ def _standing_cells(one: Stratum) -> tuple[str, ...]:
 def _baseline_cells(one: Stratum) -> tuple[str, ...]:
     return (
         percent(one.baseline_common_top1.rate),
-        _rate(one.baseline_common_top3),
+        rate_text(one.baseline_common_top3),
         percent(one.baseline_common_in_sample_top3.rate),
         percent(one.baseline_same_model_top1.rate),
-        _rate(one.baseline_same_model_top3),
+        rate_text(one.baseline_same_model_top3),
     )
 
 
@@ -190,7 +190,8 @@ def _show_memory(out: Console, memory: Sequence[MemoryFigures]) -> None:
     out.print(table(headers, rows, (LEFT, *(RIGHT,) * 6)))
 
 
-def _show_reasons(out: Console, title: str, found: Sequence[Reason]) -> None:
+def show_reasons(out: Console, title: str, found: Sequence[Reason]) -> None:
+    """What was left out, and how often for which reason."""
     bullets(out, title, [f"{one.n} x {one.reason}{_ids(one.ids)}" for one in found])
 
 
@@ -198,7 +199,8 @@ def _ids(ids: Sequence[str]) -> str:
     return f" [{', '.join(ids)}]" if ids else ""
 
 
-def _rate(one: Rate) -> str:
+def rate_text(one: Rate) -> str:
+    """A rate with its interval, in per cent."""
     if one.rate is None or one.low is None or one.high is None:
         return NOTHING
     return f"{100 * one.rate:.1f} % ({100 * one.low:.0f}-{100 * one.high:.0f})"

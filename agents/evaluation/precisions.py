@@ -3,7 +3,7 @@
 from typing import cast, get_args
 
 from agents.evaluation.refusal import Refused
-from projector.specs.plan import ComputeDtype
+from projector.specs.plan import ComputeDtype, Dtype
 
 # what a printed class may be called in the vocabulary, the most specific name first
 DTYPES: dict[str, tuple[str, ...]] = {
@@ -32,3 +32,9 @@ def dtype_of(precision: str | None) -> tuple[ComputeDtype, bool]:
     if found is None:
         raise Refused(f"precision {precision!r} is no dtype the projector knows")
     return cast(ComputeDtype, found), False
+
+
+def stored_dtype(dtype: ComputeDtype) -> Dtype:
+    """What weights are stored in where matrix products run in `dtype`: the width without the form of its scales."""
+    narrow: dict[str, Dtype] = {"nvfp4": "fp4", "mxfp8": "fp8"}
+    return narrow.get(dtype) or cast(Dtype, dtype)

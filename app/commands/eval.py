@@ -5,9 +5,10 @@ import time
 from pathlib import Path
 
 from app.commands.files import print_document, say
+from projector.errors import InvalidDescription
 
 HELP = "hold the projector against measured runs: errors, ranking, hit rates"
-PHASES = ("pretrain", "sft", "lora", "qlora", "rl")
+PHASES = ("pretrain", "sft", "lora", "qlora", "rl", "serving")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -77,6 +78,9 @@ def _accuracy(arguments: argparse.Namespace) -> None:
 
 
 def _topk(arguments: argparse.Namespace) -> None:
+    if arguments.phase == "serving":
+        _served_topk(arguments)
+        return
     from agents.evaluation.topk import topk
     from app.evaluation_files import for_topk
     from app.tables_eval import show_topk
@@ -95,6 +99,21 @@ def _topk(arguments: argparse.Namespace) -> None:
         print_document(report)
     else:
         show_topk(report)
+
+
+def _served_topk(arguments: argparse.Namespace) -> None:
+    from agents.evaluation.served_topk import served_topk
+    from app.evaluation_files import for_served_topk
+    from app.tables_served import show_served_topk
+
+    if arguments.framework == "named":
+        raise InvalidDescription("--framework named: a serving engine is not told to the planner", hint="leave it out")
+    workloads, rows = for_served_topk(arguments.files, say)
+    report = served_topk(workloads, rows, with_ids=arguments.ids, with_workloads=arguments.workloads, say=say)
+    if arguments.json:
+        print_document(report)
+    else:
+        show_served_topk(report)
 
 
 def _anchor(arguments: argparse.Namespace) -> None:
