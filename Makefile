@@ -64,7 +64,8 @@ scores: setup ## projector against published measurements: errors, ranking, hit 
 	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/vtrain_a100_single_node.csv
 	@$(BIN)/shardwise eval topk --framework named $(SHARED)/groundtruth/workloads.jsonl
 	@$(BIN)/shardwise eval topk --framework unknown $(SHARED)/groundtruth/workloads.jsonl
-	@$(BIN)/python -m tests.validation.score_serving $(SHARED)/groundtruth
+	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/silicon_serving.csv
+	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/serving.jsonl
 
 accuracy-page: setup ## docs/accuracy.md: projected against measured with charts, from SHARED/groundtruth
 	@$(BIN)/python -m tests.validation.accuracy_page $(SHARED)/groundtruth --peers $(PEERS_RESULT)

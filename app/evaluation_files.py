@@ -21,6 +21,10 @@ Say = Callable[[str], None]
 def for_accuracy(paths: Sequence[Path], say: Say) -> Material:
     """The rows of the files, those of the workloads where only workloads are named; strata from beside the files."""
     named = read_material(_read(existing(paths), say))
+    if named.serving:
+        if named.rows or named.workloads:
+            raise InvalidDescription("rows of training and of serving are two evaluations", hint="name files of one")
+        return named
     if not named.rows:
         beside = read_material(_read(_beside(paths, ROWS), say))
         workloads = [one for one in named.workloads if isinstance(one, Workload)]

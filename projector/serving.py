@@ -28,7 +28,7 @@ from projector.specs.plan_batch import PlanBatch
 from projector.specs.serving_stack import ANY_ENGINE, ServingStack
 from projector.specs.workload import Arrivals, WorkloadSpec
 
-# 10th and 90th percentile of measured over projected TPOT (tests/validation/score_serving.py), rounded outwards;
+# 10th and 90th percentile of measured over projected TPOT (`shardwise eval accuracy`), rounded outwards;
 # by whether the model is a mixture of experts.
 INTERVALS = {
     False: IntervalRule(

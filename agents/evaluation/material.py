@@ -6,11 +6,14 @@ from typing import Literal
 
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rows import MeasuredRow, Unreadable, json_object, read_rows
+from agents.evaluation.serving_csv import is_serving_csv, read_serving_csv
+from agents.evaluation.serving_lines import SERVING, read_serving_lines
+from agents.evaluation.serving_rows import ServingRow
 from agents.evaluation.vtrain import is_vtrain, read_vtrain
 from agents.evaluation.workloads import Workload, read_workloads
 from projector.errors import InvalidDescription
 
-FileKind = Literal["rows", "workloads", "vtrain"]
+FileKind = Literal["rows", "workloads", "vtrain", "serving", "serving_csv"]
 LINES_LOOKED_AT = 20
 # keys that only rows, or only workloads, have
 ROW_KEYS, WORKLOAD_KEYS = frozenset({"adopted", "measured"}), frozenset({"expert_row_ids", "row_ids"})
@@ -26,10 +29,11 @@ class TextFile:
 
 @dataclass(frozen=True)
 class Material:
-    """The rows and workloads of several files, in their order."""
+    """The rows and workloads of several files, in their order; serving: rows of served traffic."""
 
     rows: tuple[MeasuredRow | Unreadable, ...]
     workloads: tuple[Workload | Unreadable, ...]
+    serving: tuple[ServingRow | Unreadable, ...] = ()
 
     @property
     def row_ids(self) -> frozenset[str]:
@@ -51,15 +55,20 @@ def read_material(files: Iterable[TextFile]) -> Material:
     """Everything the files hold. InvalidDescription for a file that is neither rows, workloads nor a vTrain sweep."""
     rows: list[MeasuredRow | Unreadable] = []
     workloads: list[Workload | Unreadable] = []
+    serving: list[ServingRow | Unreadable] = []
     for file in files:
         kind = kind_of(file)
         if kind == "rows":
             rows += read_rows(file.text, file.name)
         elif kind == "vtrain":
             rows += read_vtrain(file.text, file.name)
+        elif kind == "serving":
+            serving += read_serving_lines(file.text, file.name)
+        elif kind == "serving_csv":
+            serving += read_serving_csv(file.text, file.name)
         else:
             workloads += read_workloads(file.text, file.name)
-    return Material(tuple(rows), tuple(workloads))
+    return Material(tuple(rows), tuple(workloads), tuple(serving))
 
 
 def kind_of(file: TextFile) -> FileKind:
@@ -67,15 +76,17 @@ def kind_of(file: TextFile) -> FileKind:
     lines = [line for line in file.text.split("\n", LINES_LOOKED_AT)[:LINES_LOOKED_AT] if line.strip()]
     if lines and is_vtrain(lines[0]):
         return "vtrain"
+    if lines and is_serving_csv(lines[0]):
+        return "serving_csv"
     for line in lines:
-        keys = _keys(line)
-        if keys & WORKLOAD_KEYS:
+        values = _values(line)
+        if values.keys() & WORKLOAD_KEYS:
             return "workloads"
-        if keys & ROW_KEYS:
-            return "rows"
+        if values.keys() & ROW_KEYS:
+            return "serving" if values.get("phase") == SERVING else "rows"
     raise InvalidDescription(
         f"{file.name} holds neither measured rows nor workloads",
-        hint="one JSON object a line with `adopted` and `measured`, or with `expert_row_ids`, or a CSV sweep of vTrain",
+        hint="one JSON object a line with `adopted` and `measured`, or with `expert_row_ids`, or a CSV sweep",
     )
 
 
@@ -85,8 +96,8 @@ def rows_of(material: Material, workloads: Sequence[Workload]) -> tuple[Measured
     return tuple(row for row in material.rows if row.id in named)
 
 
-def _keys(line: str) -> frozenset[str]:
+def _values(line: str) -> dict[str, object]:
     try:
-        return frozenset(json_object(line))
+        return json_object(line)
     except Refused:
-        return frozenset()
+        return {}

@@ -2,10 +2,16 @@
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from app.commands.files import print_document, say
 from projector.errors import InvalidDescription
+
+if TYPE_CHECKING:
+    from agents.evaluation.rows import Unreadable
+    from agents.evaluation.serving_rows import ServingRow
 
 HELP = "hold the projector against measured runs: errors, ranking, hit rates"
 PHASES = ("pretrain", "sft", "lora", "qlora", "rl", "serving")
@@ -21,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="rows (.jsonl), workloads with rows beside, or vTrain (.csv)",
+        help="rows (.jsonl), workloads with rows beside, vTrain (.csv); or serving rows (.jsonl, .csv)",
     )
     accuracy.add_argument(
         "--folds", action="store_true", help="what one level a chip, own group left out, would change"
@@ -63,6 +69,9 @@ def _accuracy(arguments: argparse.Namespace) -> None:
     from app.tables_eval import show_accuracy
 
     material = for_accuracy(arguments.files, say)
+    if material.serving:
+        _serving_accuracy(arguments, material.serving)
+        return
     report = accuracy(
         material.rows,
         material.strata,
@@ -75,6 +84,17 @@ def _accuracy(arguments: argparse.Namespace) -> None:
         print_document(report)
     else:
         show_accuracy(report)
+
+
+def _serving_accuracy(arguments: argparse.Namespace, rows: "Sequence[ServingRow | Unreadable]") -> None:
+    from agents.evaluation.serving_accuracy import serving_accuracy
+    from app.tables_serving import show_serving
+
+    report = serving_accuracy(rows, with_ids=arguments.ids, with_rows=arguments.rows, say=say)
+    if arguments.json:
+        print_document(report)
+    else:
+        show_serving(report)
 
 
 def _topk(arguments: argparse.Namespace) -> None:

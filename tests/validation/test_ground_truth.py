@@ -1,18 +1,15 @@
-"""The projector against published measurements: floors under what `shardwise eval` and score_serving print."""
+"""The projector against published measurements: floors under what `shardwise eval` prints."""
 
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from agents.evaluation.accuracy import accuracy
 from agents.evaluation.material import TextFile, read_material
 from agents.evaluation.reports import AccuracyReport
-
-from .figures import spearman
-from .score_serving import Scored as ScoredServing
-from .serving_rows import ServingCase, serving_cases
+from agents.evaluation.serving_accuracy import serving_accuracy
+from agents.evaluation.serving_reports import ServingFigures, ServingReport
 
 FOLDER = Path(os.environ.get("SHARDWISE_SHARED", Path(__file__).parents[3] / "shared")) / "groundtruth"
 
@@ -20,12 +17,6 @@ pytestmark = [
     pytest.mark.shared,
     pytest.mark.skipif(not FOLDER.is_dir(), reason="no published measurements beside the project"),
 ]
-
-
-def mean_error(pairs: list[tuple[float, float]]) -> float:
-    """Mean absolute error as a fraction."""
-    predicted, measured = np.array(pairs).T
-    return float(np.abs(predicted / measured - 1).mean())
 
 
 def report(file: str) -> AccuracyReport:
@@ -64,11 +55,31 @@ def test_every_row_of_post_training_has_an_outcome() -> None:
     assert not [one for one in found.refusals if one.reason.startswith("not foreseen")]
 
 
+def serving_report(file: str) -> ServingReport:
+    """What `shardwise eval accuracy` says of one file of serving rows."""
+    material = read_material([TextFile(file, (FOLDER / file).read_text(encoding="utf-8"))])
+    return serving_accuracy(material.serving)
+
+
+def figures_of(report: ServingReport, by: str, value: str, metric: str) -> ServingFigures:
+    """The figures of one slice."""
+    (found,) = (one for one in report.figures if (one.by, one.value, one.metric) == (by, value, metric))
+    return found
+
+
 def test_measured_serving_points() -> None:
-    cases = [case for _, case in serving_cases(FOLDER) if isinstance(case, ServingCase)]
-    pairs: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
-    for case in cases:
-        pairs[case.architecture.is_moe].append((ScoredServing(case).tpot_s, case.tpot_s))
-    assert mean_error(pairs[False]) < 0.20
-    assert mean_error(pairs[True]) < 0.28
-    assert spearman(*np.array(pairs[False]).T) > 0.95
+    found = serving_report("silicon_serving.csv")
+    assert found.n_given == found.n_modelled + found.n_repeated + found.n_ineligible + found.n_refused
+    dense = figures_of(found, "model kind", "dense", "tpot_s")
+    experts = figures_of(found, "model kind", "mixture of experts", "tpot_s")
+    assert dense.mape < 0.20
+    assert experts.mape < 0.28
+    assert (dense.spearman or 0) > 0.95
+    assert not [one for one in found.refusals if one.reason.startswith("not foreseen")]
+
+
+def test_published_serving_tables() -> None:
+    found = serving_report("serving.jsonl")
+    assert found.n_given == found.n_modelled + found.n_repeated + found.n_ineligible + found.n_refused
+    assert found.n_modelled > 800
+    assert not [one for one in found.refusals if one.reason.startswith("not foreseen")]

@@ -1,0 +1,170 @@
+"""The CSV of in-flight serving points that aiconfigurator ships, mostly a dump of the public InferenceX database.
+
+What the file does not say of itself and its rows show is settled here, once for all rows, and marked as assumed:
+
+- The harness states tp and ep of an engine of tp devices; the dump writes moe_tp_size = tp and multiplies both, so that
+  a row of "tp 64, moe_tp 8, moe_ep 8" is an engine of 8 (the same points appear as "tp 8, moe_tp 1, moe_ep 8").
+- DeepSeek-R1 and V3 are one architecture, and runs of the harness without multi-token prediction are repeated under the
+  name V3. Rows of R1 from the harness that have no such twin ran with it.
+"""
+
+import csv
+import re
+from collections.abc import Iterator, Mapping
+
+from agents.evaluation.refusal import Refused
+from agents.evaluation.rows import Unreadable
+from agents.evaluation.serving_rows import ServingMeasured, ServingRow, StatedEngine, StatedPools
+
+HEADER = ("id", "silicon_data_source", "backend", "model_path")
+CONCURRENCY = re.compile(r"silicon_concurrency=(\d{1,7})")
+IMAGE = re.compile(r"[:#/]v?(\d+\.\d+[\w.]*)(?:-cu\d+)?(?:-\w+)?$")
+# rows of the harness, by where the file has them from
+HARNESS = re.compile(r"^(?:db-dump/|source_file=20\d\d-)")
+# its lengths are drawn between 80 % and all of the nominal ones (random range ratio 0.8)
+RANDOM_RANGE = 0.8
+ONE_ARCHITECTURE = {"deepseek-r1": "deepseek-v3", "deepseek-v3.1": "deepseek-v3"}
+MOST_FAST_DEVICES = 16
+AFFIXES = ("meta-", "-instruct", "-fp8", "-nvfp4")
+
+Line = Mapping[str, str]
+Point = tuple[str, ...]
+
+
+def is_serving_csv(header: str) -> bool:
+    """Whether a file's first line is this CSV's."""
+    return set(HEADER) <= set(header.strip().split(","))
+
+
+def read_serving_csv(text: str, file: str) -> Iterator[ServingRow | Unreadable]:
+    """Every line, in order; a point that was printed before under another id says of which row it is a repetition."""
+    lines = list(csv.DictReader(text.splitlines()))
+    plain = {_point(line) for line in lines if _model(line) == "deepseek-v3"}
+    first: dict[Point, str] = {}
+    for number, line in enumerate(lines, start=2):
+        name = line.get("id") or f"{file}:{number}"
+        try:
+            repeats = first.setdefault(_point(line), name)
+            yield _row(line, name, file, None if repeats == name else repeats, plain)
+        except (Refused, ValueError, TypeError, KeyError) as reason:
+            yield Unreadable(name, file, f"the line cannot be read: {reason}")
+
+
+def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point]) -> ServingRow:
+    model, chip, source = _model(line), line["system"].replace("_", "-"), line["silicon_data_source"]
+    from_harness = HARNESS.match(source) is not None
+    assumed = ["TTFT and TPOT are means"]
+    if from_harness:
+        assumed.append("lengths between 80 % and all of the nominal ones")
+    speculation = None
+    if model == "deepseek-r1" and from_harness and _point(line) not in plain:
+        speculation = "mtp"
+        assumed.append("multi-token prediction: no twin without it under the name DeepSeek-V3")
+    disaggregated = line["mode"] == "disagg"
+    layout, ineligible = StatedEngine(1), None
+    if not disaggregated:
+        layout, remark = _engine(line, "", from_harness)
+        assumed += [remark] if remark else []
+        if layout.tp > MOST_FAST_DEVICES and layout.ep == 1:
+            ineligible = "tp counts the chips of several engines"
+    pools = _pools(line, from_harness) if disaggregated else None
+    return ServingRow(
+        id=name,
+        file=file,
+        source="InferenceX" if from_harness else "aiconfigurator",
+        family=ONE_ARCHITECTURE.get(model, model),
+        model=model,
+        arch=None,
+        engine=line["backend"],
+        release=line["backend_version"] or _image_release(source),
+        chip=chip,
+        chips=_chips(pools, layout),
+        weights=line["gemm_quant_mode"],
+        experts=line["moe_quant_mode"],
+        kv=None,
+        load="closed",
+        input_len=float(line["isl"]),
+        output_len=float(line["osl"]),
+        concurrency=_concurrency(line, layout, pools),
+        random_range=RANDOM_RANGE if from_harness else None,
+        layout=layout,
+        replicas=1,
+        pools=pools,
+        max_num_seqs=None,
+        max_batched_tokens=None,
+        dataset="random",
+        in_process=False,
+        measured=ServingMeasured(
+            ttft_s=float(line["silicon_ttft_ms"]) / 1e3,
+            ttft_is="not stated",
+            tpot_s=float(line["silicon_tpot_ms"]) / 1e3,
+            tpot_is="not stated",
+        ),
+        assumed=tuple(assumed),
+        repeats=repeats,
+        speculation=speculation,
+        ineligible=ineligible,
+    )
+
+
+def _model(line: Line) -> str:
+    name = line["model_path"].split("/")[-1].lower()
+    for affix in AFFIXES:
+        name = name.replace(affix, "")
+    return name
+
+
+def _point(line: Line) -> Point:
+    keys = ("backend", "system", "mode", "isl", "osl", "silicon_ttft_ms", "silicon_tpot_ms")
+    return (ONE_ARCHITECTURE.get(_model(line), _model(line)), *(line[key] for key in keys))
+
+
+def _engine(line: Line, pool: str, from_harness: bool) -> tuple[StatedEngine, str]:
+    """(layout of one engine, what was taken for granted). pool: prefix of the columns."""
+    sizes = ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+    tp, pp, attention_dp, etp, ep = (int(line[pool + key] or 1) for key in sizes)
+    if from_harness and ep > 1 and etp > 1 and tp * attention_dp == etp * ep:
+        devices, remark = etp, "tp counts experts twice: an engine of moe_tp_size devices, experts over moe_ep_size"
+        if devices % ep:
+            raise Refused(f"ep {ep} does not divide the {devices} devices of an engine")
+        if attention_dp > 1:
+            return StatedEngine(1, pp, devices, ep, devices // ep), remark
+        return StatedEngine(devices, pp, 1, ep, devices // ep), remark
+    if not line[pool + "attention_dp_size"] and etp * ep > tp and (etp * ep) % tp == 0:
+        remark = "attention data parallelism over the devices that hold experts"
+        return StatedEngine(tp, pp, etp * ep // tp, ep, etp), remark
+    return StatedEngine(tp, pp, attention_dp, ep, etp), ""
+
+
+def _pools(line: Line, from_harness: bool) -> StatedPools:
+    return StatedPools(
+        prefill=_engine(line, "prefill_", from_harness)[0],
+        prefill_engines=int(line["prefill_num_workers"] or 1),
+        decode=_engine(line, "decode_", from_harness)[0],
+        decode_engines=int(line["decode_num_workers"] or 1),
+    )
+
+
+def _chips(pools: StatedPools | None, layout: StatedEngine) -> int:
+    def devices(one: StatedEngine) -> int:
+        return one.tp * one.pp * one.attention_dp
+
+    if pools is None:
+        return devices(layout)
+    return pools.prefill_engines * devices(pools.prefill) + pools.decode_engines * devices(pools.decode)
+
+
+def _concurrency(line: Line, layout: StatedEngine, pools: StatedPools | None) -> int | None:
+    stated = CONCURRENCY.search(line["silicon_data_source"])
+    if stated is not None:
+        return int(stated[1])
+    if pools is not None:
+        each = int(line["decode_batch_size"] or 0) * pools.decode.attention_dp * pools.decode_engines
+        return each or None
+    return int(line["batch_size"]) * layout.attention_dp
+
+
+def _image_release(source: str) -> str:
+    """The version of a container image the source ends with; empty where it names none."""
+    found = IMAGE.search(source.strip())
+    return found[1] if found else ""
