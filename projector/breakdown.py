@@ -15,6 +15,8 @@ Axis = Literal["tp", "dp", "fsdp", "pp", "cp", "ep", "unknown"]
 LinkTier = Literal["nvlink", "xgmi", "pcie", "ici", "neuronlink", "nic", "dcn"]
 Source = Literal["measured", "modelled", "relative", "anchored"]
 Fit = Literal["fits", "too_large", "unknown"]
+# What keeps an engine from running more requests at once: the traffic, its own limit, its KV pool, its token budget.
+ConcurrencyLimit = Literal["load", "max_num_seqs", "kv_pool", "max_batched_tokens"]
 MemoryDirection = Literal["less", "same", "more", "unknown"]
 
 
@@ -80,16 +82,29 @@ class TimeBreakdown(Record):
 
 
 class MemoryBreakdown(Record):
-    """Peak bytes on the fullest device, itemised."""
+    """Peak bytes on the fullest device, itemised.
+
+    kv_pool_bytes is what an engine has for keys and values in all, kv_cache_bytes and prefix_cache_bytes are what is in
+    use of it: only these are items. Both are None in training, where `concurrency_limit` has no meaning either.
+    """
 
     weights_bytes: float = Field(ge=0)
+    draft_bytes: float = Field(0.0, ge=0, description="weights of what drafts tokens for speculation")
     gradients_bytes: float = Field(0.0, ge=0)
     optimizer_bytes: float = Field(0.0, ge=0)
     activations_bytes: float = Field(0.0, ge=0)
-    kv_cache_bytes: float = Field(0.0, ge=0)
+    kv_cache_bytes: float = Field(0.0, ge=0, description="keys and values of running requests, each one's own")
+    prefix_cache_bytes: float = Field(0.0, ge=0, description="keys and values of prompt prefixes that requests share")
+    graphs_bytes: float = Field(0.0, ge=0, description="memory of captured graphs")
     buffers_bytes: float = Field(0.0, ge=0, description="communication buffers, gathered shards, logits")
-    reserve_bytes: float = Field(0.0, ge=0, description="runtime, fragmentation")
+    reserve_bytes: float = Field(
+        0.0, ge=0, description="runtime, fragmentation; serving: what lies outside the engine's share"
+    )
     capacity_bytes: float = Field(gt=0)
+    kv_pool_bytes: float | None = Field(None, ge=0, description="serving: room for keys and values, used or not")
+    concurrency_limit: ConcurrencyLimit | None = Field(
+        None, description="serving: what keeps the engine from running more requests at once"
+    )
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -97,10 +112,13 @@ class MemoryBreakdown(Record):
         """Sum of the items."""
         return (
             self.weights_bytes
+            + self.draft_bytes
             + self.gradients_bytes
             + self.optimizer_bytes
             + self.activations_bytes
             + self.kv_cache_bytes
+            + self.prefix_cache_bytes
+            + self.graphs_bytes
             + self.buffers_bytes
             + self.reserve_bytes
         )

@@ -136,9 +136,19 @@ def assumptions(
         )
         found += _host_link(batch, hardware, software)
     if batch.phase[0] == "serving":
-        found.append(Assumption("every request has the mean prompt and output length; no prefix is cached"))
+        found.append(Assumption(f"every request has the mean prompt and output length; {_prefix(workload)}"))
         found.append(Assumption("sequence parallelism has no effect in serving", batch.sp.astype(bool)))
     return tuple(assumption for assumption in found if assumption.plans is None or assumption.plans.any())
+
+
+def _prefix(workload: WorkloadSpec) -> str:
+    """What is taken for granted of cached prompts."""
+    if not workload.prefix_hit_frac:
+        return "no prefix is cached"
+    return (
+        f"the cached {workload.prefix_hit_frac:.0%} of each prompt are one prefix that all requests of an attention "
+        "rank share, held once in its KV pool"
+    )
 
 
 def _lengths_sentence(lengths: SequenceLengths, seq_len: int) -> str:

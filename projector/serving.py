@@ -1,8 +1,10 @@
 """The serving model: a closed loop of requests over engines with continuous batching and chunked prefill."""
 
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from projector.batch_projection import (
     Assumption,
@@ -12,11 +14,13 @@ from projector.batch_projection import (
     ProjectionBatch,
     price_usd_per_chip_hour,
 )
+from projector.breakdown import ConcurrencyLimit
 from projector.cost.closed_loop import Loop, closed_loop, response
 from projector.cost.engine import Engine, Slot
 from projector.cost.links import Links
 from projector.cost.overlap import AxisTimes
-from projector.cost.serving_memory import ServingNeeds, serving_needs
+from projector.cost.serving_memory import Held, ServingNeeds, serving_needs
+from projector.cost.token_budget import Prompts, most_decoding
 from projector.graph.columns import Column
 from projector.graph.serving_graph import StepWork, serving_graph, serving_scope
 from projector.project_input import sizes
@@ -86,6 +90,7 @@ class Fleet:
     replicas     engines; busy: those with work, fewer where there are fewer requests than engines
     offered      requests in flight an engine, running: those it holds at once
     a_rank       running requests of one attention rank (an engine has attention_dp of them)
+    limit        what keeps them from being more (`MemoryBreakdown.concurrency_limit`)
     """
 
     replicas: Column
@@ -93,6 +98,7 @@ class Fleet:
     offered: Column
     running: Column
     a_rank: Column
+    limit: NDArray[np.str_]
 
 
 @dataclass(frozen=True)
@@ -126,9 +132,9 @@ def project_serving(
     engine = Engine.of(batch, model, math_dtype, cluster, hardware)
     needs = engine_needs(engine, load, hardware)
     fleet = _fleet(batch, load, needs)
-    chunk, chunks = _chunks(batch, load)
-    loop = closed_loop(fleet.a_rank, chunks, np.floor(_budget(batch, load) / load.input_len), load.output_len)
-    pure, mixed = _slots(engine, load, loop, chunk, chunks)
+    prompts = Prompts.of(batch, load.input_len, load.prefix_hit_frac, (fleet.a_rank - 1) / engine.degrees.pp)
+    loop = closed_loop(fleet.a_rank, prompts.chunks, prompts.fit_in_budget, load.output_len)
+    pure, mixed = _slots(engine, load, loop, prompts)
     engine_s = stack.step_s
     breakdown = _mean_step(engine, loop, pure, mixed, engine_s)
     latencies = _latencies(engine, fleet, loop, pure, mixed, breakdown.total_s, stack)
@@ -144,7 +150,7 @@ def project_serving(
         price_usd_per_chip_hour=price_usd_per_chip_hour(hardware),
         step_time_s=breakdown.total_s,
         breakdown=breakdown,
-        memory=needs.with_requests(fleet.a_rank),
+        memory=needs.with_requests(fleet.a_rank, fleet.limit),
         metrics=Metrics(
             ttft_s=serves * latencies.ttft_s,
             tpot_s=serves * latencies.tpot_s,
@@ -160,35 +166,30 @@ def project_serving(
     )
 
 
-def _budget(batch: PlanBatch, load: Load) -> Column:
-    """Prefill tokens a mixed step may carry; 0 means whole prompts."""
-    return np.where(batch.chunked_prefill_tokens == 0, load.input_len, batch.chunked_prefill_tokens).astype(np.float64)
-
-
-def _chunks(batch: PlanBatch, load: Load) -> tuple[Column, Column]:
-    """(tokens of a prompt's mean chunk, how many chunks it is cut into)."""
-    chunks = np.ceil(load.input_len / _budget(batch, load))
-    return load.input_len / chunks, chunks
-
-
 def engine_needs(
     engine: Engine, load: Load, hardware: HardwareProfile, request_tokens: float | None = None
 ) -> ServingNeeds:
-    """Memory before requests, with the largest step a rank may run: a full budget beside max_num_seqs requests.
+    """Memory before requests, with the largest step a rank may run: a full budget beside max_num_seqs requests, or all
+    that max_batched_tokens allows.
 
     request_tokens: tokens whose keys and values a request holds; None: those of the steady state.
     """
-    batch, zero = engine.batch, np.zeros(len(engine.batch))
+    batch = engine.batch
     seqs = np.minimum(batch.max_num_seqs, load.concurrency) / batch.attention_dp
-    chunk, chunks = _chunks(batch, load)
-    prompts = np.maximum(np.floor(_budget(batch, load) / load.input_len), 1.0)
-    work = StepWork(seqs, zero + load.input_len, prompts, chunk, zero + load.input_len, chunks)
+    seqs = np.minimum(seqs, most_decoding(batch))
+    prompts = Prompts.of(batch, load.input_len, load.prefix_hit_frac, seqs)
+    together = np.maximum(prompts.fit_in_budget, 1.0)
+    work = StepWork(
+        seqs, prompts.length, together, prompts.chunk, prompts.length, prompts.chunks, cached=prompts.cached
+    )
     scope = serving_scope(batch, engine.degrees, engine.model, engine.math_dtype, work)
     operators = serving_graph(batch, engine.model, engine.math_dtype, work)
     # engines grow a request's cache as it decodes: on average half of its output is there
     tokens = load.input_len + load.output_len / 2 if request_tokens is None else request_tokens
+    cached = load.prefix_hit_frac * load.input_len
+    held = Held(tokens - cached, cached)
     on_first, on_middle, on_last = (
-        serving_needs(batch, scope, operators, stage, hardware, tokens)
+        serving_needs(batch, scope, operators, stage, hardware, held)
         for stage in (engine.stages.first, engine.stages.middle, engine.stages.last)
     )
     return on_first.fuller(on_middle).fuller(on_last)
@@ -198,22 +199,31 @@ def _fleet(batch: PlanBatch, load: Load, needs: ServingNeeds) -> Fleet:
     replicas = batch.dp / batch.attention_dp
     offered = np.maximum(load.concurrency / replicas, 1.0)
     held = np.maximum(needs.requests * batch.attention_dp, 1.0)
-    running = np.minimum(np.minimum(offered, batch.max_num_seqs), held)
+    budget = most_decoding(batch) * batch.attention_dp * batch.pp
+    limits = np.broadcast_arrays(offered, batch.max_num_seqs, held, budget)
+    running = np.minimum.reduce(limits)
     return Fleet(
         replicas=replicas,
         busy=np.minimum(replicas, load.concurrency),
         offered=offered,
         running=running,
         a_rank=np.maximum(running / batch.attention_dp, 1.0),
+        limit=np.array(get_args(ConcurrencyLimit))[np.argmin(limits, axis=0)],
     )
 
 
-def _slots(engine: Engine, load: Load, loop: Loop, chunk: Column, chunks: Column) -> tuple[Slot, Slot]:
+def _slots(engine: Engine, load: Load, loop: Loop, prompts: Prompts) -> tuple[Slot, Slot]:
     """A pure decode passage and a mixed one through the slowest stage; a pp-th of the decoding requests in each."""
     pp, zero = engine.degrees.pp, np.zeros(len(engine.batch))
-    context, prompt = zero + load.input_len + load.output_len / 2, zero + load.input_len
-    decode = StepWork(np.maximum(loop.decoding / pp, 1.0), context, zero, chunk, prompt, chunks)
-    mixed = StepWork(loop.beside_prefill / pp, context, loop.prompts, chunk, prompt, chunks)
+    context = zero + load.input_len + load.output_len / 2
+
+    def work(decoding: Column, together: Column) -> StepWork:
+        return StepWork(
+            decoding, context, together, prompts.chunk, prompts.length, prompts.chunks, cached=prompts.cached
+        )
+
+    decode = work(np.maximum(loop.decoding / pp, 1.0), zero)
+    mixed = work(loop.beside_prefill / pp, loop.prompts)
     eager = ~engine.batch.cuda_graphs.astype(bool)
     return engine.slot(decode, eager), engine.slot(mixed, np.ones_like(eager))
 

@@ -1,10 +1,11 @@
 """Memory columns, and what both phases share: the reserve nobody may plan with."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import pi, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from projector.breakdown import MemoryBreakdown
 from projector.cost.stages import Stage
@@ -23,9 +24,27 @@ RESERVED_FRAC = {"gpu": 0.02, "tpu": 0.0, "trainium": 0.02}
 MEMORY_SPREAD = {"gpu": 0.05, "tpu": 0.0, "trainium": 0.0}
 
 
+ITEMS = (
+    "weights_bytes",
+    "draft_bytes",
+    "gradients_bytes",
+    "optimizer_bytes",
+    "activations_bytes",
+    "kv_cache_bytes",
+    "prefix_cache_bytes",
+    "graphs_bytes",
+    "buffers_bytes",
+    "reserve_bytes",
+)
+
+
 @dataclass(frozen=True)
 class MemoryColumns:
-    """Peak bytes of the fullest device a plan, itemised as in `MemoryBreakdown`; columns of shape [n]."""
+    """Peak bytes of the fullest device a plan, itemised as in `MemoryBreakdown`; columns of shape [n].
+
+    Items that are None are nobody's: nothing of the kind is held. kv_pool_bytes and concurrency_limit (of str) are
+    those of an engine; they are no items.
+    """
 
     weights_bytes: Column
     gradients_bytes: Column
@@ -35,14 +54,20 @@ class MemoryColumns:
     buffers_bytes: Column
     reserve_bytes: Column
     capacity_bytes: float
+    draft_bytes: Column | None = None
+    prefix_cache_bytes: Column | None = None
+    graphs_bytes: Column | None = None
+    kv_pool_bytes: Column | None = None
+    concurrency_limit: NDArray[np.str_] | None = None
+
+    def items(self) -> dict[str, Column]:
+        """The items that are held, by name."""
+        return {name: column for name in ITEMS if (column := getattr(self, name)) is not None}
 
     @property
     def total_bytes(self) -> Column:
         """Sum of the items."""
-        total: Column = sum(
-            (getattr(self, item.name) for item in fields(self) if item.name != "capacity_bytes"),
-            start=np.zeros_like(self.weights_bytes),
-        )
+        total: Column = sum(self.items().values(), start=np.zeros_like(self.weights_bytes))
         return total
 
     @property
@@ -53,19 +78,17 @@ class MemoryColumns:
 
     def record(self, index: int) -> MemoryBreakdown:
         """The items of one plan."""
-        items = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "capacity_bytes"}
         return MemoryBreakdown(
-            **{name: float(column[index]) for name, column in items.items()}, capacity_bytes=self.capacity_bytes
+            **{name: float(column[index]) for name, column in self.items().items()},
+            capacity_bytes=self.capacity_bytes,
+            kv_pool_bytes=None if self.kv_pool_bytes is None else float(self.kv_pool_bytes[index]),
+            concurrency_limit=None if self.concurrency_limit is None else self.concurrency_limit[index].item(),
         )
 
     def fuller(self, other: "MemoryColumns") -> "MemoryColumns":
-        """For each plan the items of the fuller of two devices."""
+        """For each plan the items of the fuller of two devices of a trainer."""
         mine = self.total_bytes >= other.total_bytes
-        items = {
-            item.name: np.where(mine, getattr(self, item.name), getattr(other, item.name))
-            for item in fields(self)
-            if item.name != "capacity_bytes"
-        }
+        items = {name: np.where(mine, column, getattr(other, name)) for name, column in self.items().items()}
         return MemoryColumns(**items, capacity_bytes=self.capacity_bytes)
 
 

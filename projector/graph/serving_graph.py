@@ -20,9 +20,11 @@ from projector.specs.software import SERVING
 class StepWork:
     """What one step of one attention rank works on (columns).
 
-    decoding        requests that get one token each, `context` tokens behind each
+    decoding        requests that decode, `context` tokens behind each
     prompts         prompts whose chunk is in the step (0 in a pure decode step)
     chunk           prompt tokens of each, prompt: their whole length, chunks: how many chunks a prompt is cut into
+    cached          prompt tokens that a prefix cache holds: they are read and not computed
+    rows_each       rows of each decoding request: its last token, and the drafted ones that are verified with it
     """
 
     decoding: Column
@@ -31,11 +33,18 @@ class StepWork:
     chunk: Column
     prompt: Column
     chunks: Column
+    cached: Column | float = 0.0
+    rows_each: Column | float = 1.0
+
+    @property
+    def decoded_rows(self) -> Column:
+        """Rows of decoding requests."""
+        return self.decoding * self.rows_each
 
     @property
     def tokens(self) -> Column:
         """Rows that pass the layers."""
-        return self.decoding + self.prompts * self.chunk
+        return self.decoded_rows + self.prompts * self.chunk
 
 
 def serving_graph(
@@ -65,7 +74,7 @@ def serving_scope(
         model=model,
         software=SERVING,
         tokens=work.tokens,
-        head_tokens=work.decoding + work.prompts,
+        head_tokens=work.decoded_rows + work.prompts,
         tp=degrees.tp,
         pp=degrees.pp,
         sp=np.zeros(len(batch), dtype=np.bool_),
@@ -81,7 +90,7 @@ def serving_scope(
 
 
 def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column) -> AttentionWork:
-    """Every request reads its whole context (or window) once: memory-bound.
+    """Every request reads its whole context (or window) once, for all of its rows: memory-bound.
 
     With fixed chunks a token sees half of one in the mean, and all of its context in the first.
     """
@@ -89,9 +98,9 @@ def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column
     seen = np.where(work.context > limit, limit / 2, work.context) if model.chunked_window else work.context
     window = np.minimum(seen, limit)
     return AttentionWork(
-        queries=work.decoding,
-        full_pairs=work.decoding * work.context,
-        window_pairs=work.decoding * window,
+        queries=work.decoded_rows,
+        full_pairs=work.decoded_rows * work.context,
+        window_pairs=work.decoded_rows * window,
         full_keys=work.decoding * work.context,
         window_keys=work.decoding * window,
         kv_bytes=kv_bytes,
@@ -100,14 +109,20 @@ def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column
 
 
 def _prefill_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column) -> AttentionWork:
-    """The mean chunk of a prompt: a chunks-th of its pairs; keys read back are half the prompt and half a chunk."""
-    keys = (work.prompt + work.chunk) / 2
+    """The mean chunk of a prompt: a chunks-th of its pairs; keys read back are the cached ones, half of the others and
+    half a chunk. Cached tokens ask nothing, and are asked by all that follow them."""
+    keys = (work.prompt + work.cached + work.chunk) / 2
     window = keys if model.window is None else np.minimum(keys, model.window + work.chunk)
     each = work.prompts / work.chunks
+
+    def pairs(limit: int | None, *, chunked: bool = False) -> Column:
+        whole = causal_pairs(work.prompt, limit, chunked=chunked)
+        return each * (whole - causal_pairs(work.cached, limit, chunked=chunked))
+
     return AttentionWork(
         queries=work.prompts * work.chunk,
-        full_pairs=each * causal_pairs(work.prompt, None),
-        window_pairs=each * causal_pairs(work.prompt, model.window, chunked=model.chunked_window),
+        full_pairs=pairs(None),
+        window_pairs=pairs(model.window, chunked=model.chunked_window),
         full_keys=work.prompts * keys,
         window_keys=work.prompts * window,
         kv_bytes=kv_bytes,

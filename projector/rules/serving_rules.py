@@ -40,8 +40,10 @@ def _experts_inside_engine(plans: PlanBatch, _: Setting) -> Breach:
 
 
 def _step_budget(plans: PlanBatch, _: Setting) -> Breach:
-    """Engines refuse a budget of a rank's step that cannot hold one token of each of its sequences."""
+    """Engines refuse a budget of a rank's step that cannot hold a token of each of its sequences, and the drafted ones
+    that are verified with it."""
     budget, share = plans.max_batched_tokens, -(-plans.max_num_seqs // plans.attention_dp)
+    share = share * (1 + plans.speculative_tokens)
     return breach(plans, (budget > 0) & (budget < share), budget, share)
 
 
