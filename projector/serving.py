@@ -1,6 +1,6 @@
 """The serving model: a closed loop of requests over engines with continuous batching and chunked prefill."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
@@ -15,7 +15,7 @@ from projector.batch_projection import (
     price_usd_per_chip_hour,
 )
 from projector.breakdown import ConcurrencyLimit
-from projector.cost.closed_loop import Loop, closed_loop, response
+from projector.cost.closed_loop import Loop, closed_loop, first_round
 from projector.cost.engine import Engine, Slot
 from projector.cost.links import Links
 from projector.cost.overlap import AxisTimes
@@ -58,6 +58,7 @@ class Load:
     prefix_hit_frac: float = 0.0
     draft_acceptance_frac: float | None = None
     expert_imbalance: float | None = None
+    requests_per_slot: float | None = None
 
     @classmethod
     def of(cls, workload: WorkloadSpec, seats: Column | None = None) -> "Load":
@@ -80,6 +81,7 @@ class Load:
             prefix_hit_frac=workload.prefix_hit_frac or 0.0,
             draft_acceptance_frac=workload.draft_acceptance_frac,
             expert_imbalance=workload.expert_imbalance,
+            requests_per_slot=workload.requests_per_slot,
         )
 
 
@@ -103,12 +105,20 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Latencies:
-    """Seconds a request spends (columns): queue, first token, a token after it; step: the mean decode step."""
+    """Seconds a request spends (columns): queue, prefill, until its first token, on a token after it, in all."""
 
     queue_s: Column
+    prefill_s: Column
     ttft_s: Column
     tpot_s: Column
     request_s: Column
+
+    def with_start(self, first_round_s: Column, requests_per_slot: float) -> "Latencies":
+        """Means over a run from its first request on: one of requests_per_slot rounds prefills in first_round_s."""
+        later_s = np.maximum(first_round_s - self.prefill_s, 0.0) / requests_per_slot
+        return replace(
+            self, prefill_s=self.prefill_s + later_s, ttft_s=self.ttft_s + later_s, request_s=self.request_s + later_s
+        )
 
 
 def project_serving(
@@ -133,11 +143,14 @@ def project_serving(
     needs = engine_needs(engine, load, hardware)
     fleet = _fleet(batch, load, needs)
     prompts = Prompts.of(batch, load.input_len, load.prefix_hit_frac, (fleet.a_rank - 1) / engine.degrees.pp)
-    loop = closed_loop(fleet.a_rank, prompts.chunks, prompts.fit_in_budget, load.output_len)
+    loop = closed_loop(fleet.a_rank, prompts.chunks, prompts.fit_in_budget, load.output_len, load.length_spread_frac)
     pure, mixed = _slots(engine, load, loop, prompts)
     engine_s = stack.step_s
     breakdown = _mean_step(engine, loop, pure, mixed, engine_s)
     latencies = _latencies(engine, fleet, loop, pure, mixed, breakdown.total_s, stack)
+    if load.requests_per_slot is not None:
+        start_s = _first_round_s(engine, load, fleet, prompts, stack)
+        latencies = latencies.with_start(start_s, load.requests_per_slot)
     # by Little's law every request in flight takes its latency
     requests_per_s = fleet.busy * fleet.offered / latencies.request_s
     # an engine that cannot hold one request serves none: its step is projected, its service is not a number
@@ -214,18 +227,17 @@ def _fleet(batch: PlanBatch, load: Load, needs: ServingNeeds) -> Fleet:
 
 def _slots(engine: Engine, load: Load, loop: Loop, prompts: Prompts) -> tuple[Slot, Slot]:
     """A pure decode passage and a mixed one through the slowest stage; a pp-th of the decoding requests in each."""
-    pp, zero = engine.degrees.pp, np.zeros(len(engine.batch))
-    context = zero + load.input_len + load.output_len / 2
-
-    def work(decoding: Column, together: Column) -> StepWork:
-        return StepWork(
-            decoding, context, together, prompts.chunk, prompts.length, prompts.chunks, cached=prompts.cached
-        )
-
-    decode = work(np.maximum(loop.decoding / pp, 1.0), zero)
-    mixed = work(loop.beside_prefill / pp, loop.prompts)
+    pp = engine.degrees.pp
+    decode = _work(load, prompts, np.maximum(loop.decoding / pp, 1.0), 0 * pp)
+    mixed = _work(load, prompts, loop.beside_prefill / pp, loop.prompts)
     eager = ~engine.batch.cuda_graphs.astype(bool)
     return engine.slot(decode, eager), engine.slot(mixed, np.ones_like(eager))
+
+
+def _work(load: Load, prompts: Prompts, decoding: Column, together: Column) -> StepWork:
+    """A step with `together` prompts beside `decoding` requests at their mean context."""
+    context = np.full_like(decoding, load.input_len + load.output_len / 2)
+    return StepWork(decoding, context, together, prompts.chunk, prompts.length, prompts.chunks, cached=prompts.cached)
 
 
 def _mean_step(engine: Engine, loop: Loop, pure: Slot, mixed: Slot, engine_s: float) -> BreakdownColumns:
@@ -262,26 +274,37 @@ def _latencies(
 ) -> Latencies:
     """Means over requests.
 
-        TTFT = overhead + queue + response(c, S t_cycle, Z pp t_pure)
-        t_cycle = pp t_mixed + engine
+        TTFT = overhead + queue + admission + R t_cycle
+        t_cycle = pp t_mixed + engine, admission = (steps the engine takes to look at a new request) x mean step
         latency = TTFT + Z TPOT
 
-    The prefill server is queued for in seconds: a mixed step lasts many pure ones. The queue holds what the engine
+    R is counted in steps (`closed_loop`). Who is alone on an engine is looked at once. The queue holds what the engine
     cannot run at once: with N in flight and c running, N / c times the service time by Little's law. A chunk passes
     every stage before the next one of its prompt starts.
     """
-    pp = engine.degrees.pp
-    pure_s = pp * pure.length_s + stack.step_s
-    cycle_s = pp * np.maximum(mixed.length_s, pure.length_s) + stack.step_s
-    prefill_s = np.maximum(
-        response(fleet.a_rank, loop.service_steps * cycle_s, loop.decode_steps * pure_s),
-        loop.service_steps * loop.prompts * cycle_s,
-    )
-    service_s = stack.request_s + prefill_s + loop.decode_steps * step_s
+    cycle_s = engine.degrees.pp * np.maximum(mixed.length_s, pure.length_s) + stack.step_s
+    admission_s = np.minimum(loop.beside_prefill, 1.0) * stack.admission_steps * step_s
+    prefill_s = loop.prefill_steps * cycle_s
+    first_s = stack.request_s + admission_s + prefill_s
+    service_s = first_s + loop.decode_steps * step_s
     queue_s = np.maximum(fleet.offered / fleet.running - 1, 0.0) * service_s
     return Latencies(
         queue_s=queue_s,
-        ttft_s=stack.request_s + queue_s + prefill_s,
+        prefill_s=prefill_s,
+        ttft_s=queue_s + first_s,
         tpot_s=step_s,
         request_s=queue_s + service_s,
     )
+
+
+def _first_round_s(engine: Engine, load: Load, fleet: Fleet, prompts: Prompts, stack: ServingStack) -> Column:
+    """Mean prefill of requests that take every seat of an engine at once.
+
+    Steps carry as many prompts as they may, beside half of the others decoding; on a pipeline a slot follows the other.
+    """
+    pp = engine.degrees.pp
+    together = np.clip(prompts.fit_in_budget, 1.0, fleet.a_rank)
+    work = _work(load, prompts, (fleet.a_rank - together) / 2 / pp, together)
+    full = engine.slot(work, np.ones(len(pp), dtype=np.bool_))
+    step_s = full.length_s + stack.step_s
+    return first_round(fleet.a_rank, together, step_s, prompts.chunks) + (pp - 1) * full.length_s

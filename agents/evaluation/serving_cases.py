@@ -44,6 +44,8 @@ DTYPES: dict[str, Dtype] = {
 # what engines take unasked: seats of an engine, tokens a step
 SEATS, STEP_TOKENS = 2048, 8192
 IN_PROCESS_S = 0.0
+# requests of a run of the InferenceX harness for each in flight (num_prompts over max_concurrency)
+ROUNDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -200,8 +202,10 @@ def _workload(row: ServingRow, plan: ParallelismPlan, assumed: list[str]) -> Wor
         raise Refused("requests in flight not stated")
     assert row.input_len is not None
     assert row.output_len is not None
-    mean, spread = 1.0, None
+    mean, spread, rounds = 1.0, None, None
     if row.random_range is not None:
+        assumed.append(f"means over {ROUNDS:g} requests for each in flight, all seats taken at once")
+        rounds = ROUNDS
         # drawn evenly from [r L, L]
         mean = (1 + row.random_range) / 2
         spread = (1 - row.random_range) / (1 + row.random_range)
@@ -211,6 +215,7 @@ def _workload(row: ServingRow, plan: ParallelismPlan, assumed: list[str]) -> Wor
         output_len=max(round(mean * row.output_len), 1),
         concurrency=concurrency,
         length_spread_frac=spread,
+        requests_per_slot=rounds,
     )
 
 

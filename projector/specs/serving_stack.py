@@ -8,6 +8,8 @@ from projector.specs.record import Record
 class ServingStack(Record):
     """One engine (and generation of it). Effects of the software alone; what a chip does is in its calibration.
 
+    admission_steps: mean steps between a request's arrival at a busy engine and the first step that may carry its
+    prompt: the step under way and those already launched, the interval at which the queue is polled.
     step_s: host time a step takes beside its kernels: scheduling, sampling, detokenising what is not hidden.
     request_s: what a request costs outside the steps: HTTP, tokeniser, admission, first response.
     """
@@ -15,6 +17,7 @@ class ServingStack(Record):
     name: str
     step_s: float = Field(7.5e-4, ge=0, description="host time added to every step")
     request_s: float = Field(0.05, ge=0, description="time of a request outside the steps of the engine")
+    admission_steps: float = Field(1.0, ge=0, description="steps a busy engine takes to look at a new request")
 
 
 # No engine in particular.

@@ -50,6 +50,12 @@ class WorkloadSpec(Record):
     expert_imbalance: float | None = Field(
         None, ge=1, description="tokens of the busiest expert rank over the mean; None: the stack's"
     )
+    requests_per_slot: float | None = Field(
+        None,
+        ge=1,
+        description="a run of so many requests for each in flight, all seats taken at once, and means over the "
+        "whole run; None: steady state",
+    )
     precision: ComputeDtype = "bf16"
     adapter: Adapter | None = Field(
         None, description="training: low-rank adapters on frozen weights (LoRA, QLoRA); None: all weights are trained"
@@ -85,6 +91,7 @@ class WorkloadSpec(Record):
             "prefix_hit_frac": self.prefix_hit_frac,
             "draft_acceptance_frac": self.draft_acceptance_frac,
             "expert_imbalance": self.expert_imbalance,
+            "requests_per_slot": self.requests_per_slot,
         }
         foreign = serving_only if self.phase == "training" else training_only
         given = [key for key, value in foreign.items() if value is not None]

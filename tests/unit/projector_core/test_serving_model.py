@@ -6,7 +6,6 @@ from projector_examples import cluster, dense_model, latent_model, moe_model, se
 
 from projector.breakdown import Projection
 from projector.catalog import architecture, chip
-from projector.cost.closed_loop import closed_loop, response
 from projector.cost.serving_memory import kv_bytes_per_request
 from projector.cost.stages import stages
 from projector.graph.scope import kv_bytes_per_token
@@ -239,22 +238,3 @@ def test_few_tokens_touch_few_experts() -> None:
 def test_pipeline_of_a_lone_request_is_mostly_empty() -> None:
     found = projected(engine(pp=4), serving(1)).breakdown
     assert found.bubble_s == pytest.approx(3 / 4 * found.total_s, rel=0.05)
-
-
-def test_loop_of_one_request_has_no_interference() -> None:
-    one = np.ones(1)
-    found = closed_loop(one, 4 * one, 0 * one, output_len=100)
-    assert found.service_steps[0] == 4
-    assert found.mixed_frac[0] == 0
-    assert found.decoding[0] == 1
-
-
-def test_response_is_the_service_alone_and_the_backlog_when_saturated() -> None:
-    one = np.ones(1)
-    assert response(one, 2 * one, 10 * one)[0] == pytest.approx(2)
-    assert response(1000 * one, 2 * one, 10 * one)[0] == pytest.approx(1990, rel=0.01)
-
-
-def test_saturated_prefill_puts_a_chunk_into_every_step() -> None:
-    found = closed_loop(np.array([512.0]), np.array([4.0]), np.zeros(1), output_len=64)
-    assert found.mixed_frac[0] == pytest.approx(1, rel=0.01)
