@@ -139,7 +139,7 @@ def project_serving(
     and the step of the breakdown; it is that of a device of the slowest stage. Where not one request fits, latencies
     and throughputs are NaN.
     """
-    engine = Engine.of(batch, model, math_dtype, cluster, hardware)
+    engine = Engine.of(batch, model, math_dtype, cluster, hardware, load.expert_imbalance)
     needs = engine_needs(engine, load, hardware)
     fleet = _fleet(batch, load, needs)
     prompts = Prompts.of(batch, load.input_len, load.prefix_hit_frac, (fleet.a_rank - 1) / engine.degrees.pp)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from projector.cost import engine_collectives
 from projector.cost.routes import Route
 from projector.graph.columns import Column
 from projector.graph.operator import Collective, GroupName
@@ -28,9 +29,12 @@ def collective_time_s(collective: Collective, routes: Mapping[GroupName, Route])
     The two tiers of a ring work at once on different chunks, hence the maximum. Source: Thakur et al. 2005 for the
     algorithms, NCCL's and the TPU scaling book's use of them. Left out: protocol switches over message size beyond
     alpha, contention between groups of different axes,
-    rail-optimised or oversubscribed fabrics.
+    rail-optimised or oversubscribed fabrics. Serving engines choose among algorithms of their own:
+    `projector.cost.engine_collectives`.
     """
     route, payload = routes[collective.group], collective.payload_bytes
+    if collective.algorithms is not None and collective.kind == "all_reduce":
+        return np.where(route.size > 1, engine_collectives.all_reduce_s(payload, route, collective.algorithms), 0.0)
     formulas = {
         "all_gather": _gather_s,
         "reduce_scatter": _gather_s,
@@ -80,15 +84,18 @@ def _all_to_all_s(collective: Collective, route: Route) -> Column:
     outer_s = payload * (route.outer - 1) / route.outer / route.outer_bytes_per_s
     latency_s = np.where(route.inner > 1, route.inner_hop_s, 0.0) + np.log2(route.outer) * route.outer_hop_s
     direct_s = np.maximum(inner_s, outer_s)
+    each_s = direct_s + latency_s
+    if collective.algorithms is not None and route.direct:
+        each_s = engine_collectives.all_to_all_s(payload, route, collective.algorithms)
     if (copies <= 1).all():
-        return direct_s + latency_s
+        return each_s
     reach = _domains_in_reach(route.outer, collective)
     ranks = route.inner * reach
     reached = ranks * (1 - (1 - 1 / ranks) ** copies) / copies
     forwarded_s = payload * reached * (route.inner - 1) / route.inner / route.spread_bytes_per_s
     met = reach * (1 - (1 - 1 / reach) ** copies)
     once_s = np.minimum(direct_s, np.maximum(forwarded_s, outer_s * met / copies))
-    return np.where(copies > 1, once_s, direct_s) + latency_s
+    return np.where(copies > 1, once_s + latency_s, each_s)
 
 
 def _domains_in_reach(domains: Column, collective: Collective) -> Column:

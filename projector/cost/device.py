@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from projector.errors import InvalidDescription
-from projector.graph.columns import DTYPE_BYTES
+from projector.graph.columns import DTYPE_BYTES, lookup
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ComputeDtype
+from projector.specs.plan_batch import Column as AnyColumn
 
 # What runs in place of a dtype the chip has no units for. Narrow formats are widened, never the other way round.
 WIDER: dict[ComputeDtype, tuple[ComputeDtype, ...]] = {
@@ -83,6 +86,15 @@ class Device:
             except InvalidDescription:
                 continue
         return peaks
+
+
+def product_dtypes(stored: AnyColumn, compute: AnyColumn, device: Device) -> AnyColumn:
+    """What products with weights stored so run in: the narrower of both dtypes where the chip has units for it,
+    otherwise the compute dtype, or what runs in its place. InvalidDescription where no dtype is wide enough."""
+    narrower = lookup(stored, DTYPE_BYTES) < lookup(compute, DTYPE_BYTES)
+    units = np.isin(stored, list(device.peak_flop_per_s))
+    distinct, inverse = np.unique(np.where(narrower & units, stored, compute), return_inverse=True)
+    return np.array([device.runs(dtype.item()) for dtype in distinct])[inverse]
 
 
 def _host_bytes_per_s(hardware: HardwareProfile) -> float:

@@ -5,22 +5,35 @@ from dataclasses import dataclass
 import numpy as np
 
 from projector.breakdown import Axis, OperatorKind
-from projector.cost.device import Device
+from projector.cost.attention_kernels import attention_kernels
+from projector.cost.device import Device, product_dtypes
 from projector.cost.ledger import Ledger, StageTimes
 from projector.cost.overlap import AxisTimes, Switches, micro_batch_communication
 from projector.cost.roofline import Rates
 from projector.cost.routes import Route, routes
 from projector.cost.stages import Stages, stages
 from projector.graph.columns import Column, Switch
+from projector.graph.engine_kernels import AttentionKernels
 from projector.graph.groups import Degrees, groups
 from projector.graph.operator import GroupName
-from projector.graph.serving_graph import StepWork, serving_graph
+from projector.graph.serving_graph import Experts, StepWork, expert_dtypes, serving_graph
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import SERVING
+
+# Host time of a launch through the Python of an engine's layers over that of a bare one. Assumed: a third of what
+# Megatron-LM's eager modules show (Software.host_factor).
+HOST_FACTOR = 4.0
+# What every kernel pays beside its work: the one before it drains, it fills. Of 0, 1 and 1.5 us the measured serving
+# points have the least error with this one; GPUs alone, as compiled programs have no such gaps.
+KERNEL_GAP_S = 1.5e-6
+# Launches a layer costs the host where graphs are replayed between attentions: the kernel, and the graph before it.
+PIECES = 2.0
+# Halves of a batch that alternate between compute and exchange with experts (DeepSeek-V3, arXiv:2412.19437, 3.4).
+OVERLAPPED_PARTS = 2.0
 
 
 @dataclass(frozen=True)
@@ -45,6 +58,8 @@ class Engine:
     batch: PlanBatch
     model: ModelArchitecture
     math_dtype: AnyColumn
+    experts: Experts
+    attention: AttentionKernels
     degrees: Degrees
     routes: dict[GroupName, Route]
     rates: Rates
@@ -60,34 +75,64 @@ class Engine:
         math_dtype: AnyColumn,
         cluster: ClusterSpec,
         hardware: HardwareProfile,
+        expert_imbalance: float | None = None,
     ) -> "Engine":
-        """Engines of every plan; GEMMs run in `math_dtype`."""
-        degrees = Degrees.of(batch)
+        """Engines of every plan; GEMMs run in `math_dtype`. expert_imbalance: of the traffic; None: the stack's."""
+        degrees, device = Degrees.of(batch), Device.of(hardware)
+        stored = expert_dtypes(batch)
+        gap_s = KERNEL_GAP_S if hardware.kind == "gpu" else 0.0
+        experts = Experts(stored, product_dtypes(stored, batch.compute_dtype, device), expert_imbalance)
         one = np.ones(len(batch))
         return cls(
             batch=batch,
             model=model,
             math_dtype=math_dtype,
+            experts=experts,
+            attention=attention_kernels(batch, hardware),
             degrees=degrees,
             routes=routes(groups(degrees), cluster, hardware),
-            rates=Rates.of(Device.of(hardware), math_dtype),
+            rates=Rates.of(device, math_dtype, expert_dtype=experts.math, gap_s=gap_s),
             stages=stages(model, degrees.pp, one, one, 0 * one),
             contention_frac=hardware.calibration.contention_frac,
             tp_contention_frac=hardware.calibration.tp_contention_frac,
         )
 
     def slot(self, work: StepWork, launches: Switch) -> Slot:
-        """One passage of `work` through the slowest stage; `launches`: the host launches every kernel."""
-        operators = serving_graph(self.batch, self.model, self.math_dtype, work)
+        """One passage of `work` through the slowest stage.
+
+        launches: the host launches every kernel, unless the plan replays pieces of each step (cuda_graph_mode).
+        Under overlap_ep a step that exchanges tokens with experts passes in two halves: each reads the weights and
+        pays the floors of its kernels, the exchange of one hides behind the compute of the other, and what is hidden
+        slows that compute (`projector.cost.overlap`).
+        """
+        parts = self._parts(work)
+        operators = serving_graph(
+            self.batch, self.model, self.math_dtype, work.split(parts), self.experts, self.attention
+        )
         ledger = Ledger.of(operators, self.rates, self.routes)
         zero = np.zeros(len(self.batch))
         on_middle, on_last = (
-            self._slot(ledger.on(stage, zero), launches) for stage in (self.stages.middle, self.stages.last)
+            self._slot(ledger.on(stage, zero), launches, parts) for stage in (self.stages.middle, self.stages.last)
         )
         last_is_slowest = on_last.length_s > on_middle.length_s
-        return self._slot(ledger.on(self.stages.middle.where(last_is_slowest, self.stages.last), zero), launches)
+        return self._slot(ledger.on(self.stages.middle.where(last_is_slowest, self.stages.last), zero), launches, parts)
 
-    def _slot(self, times: StageTimes, launches: Switch) -> Slot:
+    def _parts(self, work: StepWork) -> Column:
+        """Parts a step passes in: two where overlap_ep has an exchange to hide and two tokens to split, else one."""
+        batch = self.batch
+        exchanges = (batch.ep > 1) & (batch.ep * batch.etp > batch.tp)
+        halved = batch.overlap_ep.astype(bool) & exchanges & (work.tokens >= OVERLAPPED_PARTS) & self.model.is_moe
+        return np.where(halved, OVERLAPPED_PARTS, 1.0)
+
+    def _host_s(self, times: StageTimes, launches: Switch) -> Column:
+        """Seconds the host takes to launch a passage: every kernel, or in pieces attention and a graph a layer."""
+        pieces = (self.batch.cuda_graph_mode == "piecewise") & self.batch.cuda_graphs.astype(bool)
+        kernels = (launches & ~pieces) * times.launched("forward")
+        kernels = kernels + pieces * PIECES * times.attention_launched("forward")
+        host_s: Column = kernels * HOST_FACTOR * self.rates.kernel_launch_s
+        return host_s
+
+    def _slot(self, times: StageTimes, launches: Switch, parts: Column) -> Slot:
         zero = np.zeros(len(self.batch))
         off = np.zeros(len(self.batch), dtype=np.bool_)
         switches = Switches(
@@ -97,15 +142,16 @@ class Engine:
             ring=off,
             interleaved=off,
             tp_gradients=off,
-            expert=SERVING.expert_overlap + zero,
+            expert=np.maximum(parts - 1.0, SERVING.expert_overlap),
             contention_frac=self.contention_frac,
             hiding_frac=SERVING.hiding_frac,
             tp_contention_frac=self.tp_contention_frac,
         )
+        exposed = micro_batch_communication(times, switches).by_axis
         slot = Slot(
-            compute_s={kind: times.compute("forward", kind=kind) for kind in times.kinds()},
-            communication=micro_batch_communication(times, switches).by_axis,
+            compute_s={kind: parts * times.compute("forward", kind=kind) for kind in times.kinds()},
+            communication={axis: found.times(parts) for axis, found in exposed.items()},
             launch_idle_s=zero,
         )
-        host_s = launches * times.launched("forward") * self.rates.kernel_launch_s
+        host_s = parts * self._host_s(times, launches)
         return Slot(slot.compute_s, slot.communication, np.maximum(host_s - slot.length_s, 0.0))

@@ -28,6 +28,7 @@ class Ledger:
     compute_s: dict[Place, dict[ComputeKey, Column]] = field(default_factory=dict)
     wire_s: dict[Place, dict[WireKey, Column]] = field(default_factory=dict)
     launches: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
+    attended: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
     copy_s: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
     weight_s: dict[Place, dict[Pass, Column]] = field(default_factory=dict)
     recomputed_layers: Column | None = None
@@ -63,7 +64,10 @@ class Ledger:
             time_s = operator.count * (transfer_s + drift_s)
             key = (operator.run, operator.collective.axis, operator.collective.kind)
             _accumulate(self.wire_s, place, key, time_s)
-        _accumulate(self.launches, place, operator.run, operator.count * operator.kernels)
+        launched = operator.count * operator.kernels
+        _accumulate(self.launches, place, operator.run, launched)
+        if operator.kind == "attention":
+            _accumulate(self.attended, place, operator.run, launched)
 
     def pass_s(self, *runs: Pass) -> dict[Place, Column]:
         """Compute and communication of these passes, hidden or not, in one passage of each place."""
@@ -84,6 +88,7 @@ class Ledger:
             compute_s=_weighted(self.compute_s, stage, again),
             wire_s=_weighted(self.wire_s, stage, again),
             launches=_weighted(self.launches, stage, again),
+            attended=_weighted(self.attended, stage, again),
             copy_s=_weighted(self.copy_s, stage),
             weight_s=_weighted(self.weight_s, stage),
             zero=zero,
@@ -101,6 +106,7 @@ class StageTimes:
     compute_s: dict[ComputeKey, Column]
     wire_s: dict[WireKey, Column]
     launches: dict[Pass, Column]
+    attended: dict[Pass, Column]
     copy_s: dict[Pass, Column]
     weight_s: dict[Pass, Column]
     zero: Column
@@ -135,6 +141,10 @@ class StageTimes:
     def launched(self, *runs: Pass) -> Column:
         """Kernels the host launches for these passes."""
         return sum((self.launches[run] for run in runs if run in self.launches), start=self.zero)
+
+    def attention_launched(self, *runs: Pass) -> Column:
+        """Those of them that attend."""
+        return sum((self.attended[run] for run in runs if run in self.attended), start=self.zero)
 
     def ends(self, *runs: Pass) -> tuple[Column, Column]:
         """(compute time, kernels launched) of the model's ends in these passes."""

@@ -84,6 +84,10 @@ class AxisTimes:
         """Both together."""
         return AxisTimes(self.total_s + other.total_s, self.exposed_s + other.exposed_s)
 
+    def times(self, parts: Column) -> "AxisTimes":
+        """So many of them one after the other."""
+        return AxisTimes(self.total_s * parts, self.exposed_s * parts, self.exposed_ahead_s * parts)
+
 
 @dataclass(frozen=True)
 class Cover:

@@ -18,6 +18,7 @@ class Rates:
     """Attainable rates of a device for the compute dtypes of a batch; columns where the dtype decides."""
 
     linear_flop_per_s: Column
+    expert_flop_per_s: Column
     wide_flop_per_s: Column
     attention_flop_per_s: Column
     bytes_per_s: float
@@ -30,24 +31,42 @@ class Rates:
     calibration: Calibration
 
     @classmethod
-    def of(cls, device: Device, compute_dtype: AnyColumn, software: Software = CURRENT) -> "Rates":
-        """Peaks times calibrated efficiencies, one entry a plan, for the kernels of this software."""
+    def of(
+        cls,
+        device: Device,
+        compute_dtype: AnyColumn,
+        software: Software = CURRENT,
+        expert_dtype: AnyColumn | None = None,
+        gap_s: float = 0.0,
+    ) -> "Rates":
+        """Peaks times calibrated efficiencies, one entry a plan, for the kernels of this software.
+
+        expert_dtype: what products of routed experts run in; None: compute_dtype. gap_s: what every kernel pays
+        beside its work.
+        """
         calibration = device.hardware.calibration
         sustained = calibration.sustained_frac
         gemm_frac, attention_frac = (
             sustained * frac for frac in (calibration.gemm_efficiency_frac, calibration.attention_efficiency_frac)
         )
-        narrow = np.where(lookup(compute_dtype, DTYPE_BYTES) < 2.0, calibration.narrow_gemm_frac, 1.0)
+
+        def products(dtype: AnyColumn) -> Column:
+            narrow = np.where(lookup(dtype, DTYPE_BYTES) < 2.0, calibration.narrow_gemm_frac, 1.0)
+            rate: Column = lookup(dtype, device.linear_peaks()) * gemm_frac * narrow
+            return rate
+
+        linear = products(compute_dtype)
         kernels = calibration.flash2_frac if software.attention_kernels == "flash2" else 1.0
         wide = lookup(compute_dtype, device.wide_peaks())
         return cls(
-            linear_flop_per_s=lookup(compute_dtype, device.linear_peaks()) * gemm_frac * narrow,
+            linear_flop_per_s=linear,
+            expert_flop_per_s=linear if expert_dtype is None else products(expert_dtype),
             wide_flop_per_s=wide * gemm_frac,
             attention_flop_per_s=wide * attention_frac * kernels,
             bytes_per_s=device.hbm_bytes_per_s * calibration.hbm_efficiency_frac,
             ramp_s=device.ramp_s,
             kernel_floor_s=calibration.kernel_floor_s,
-            kernel_gap_s=calibration.kernel_floor_s * (software.host_factor - 1.0),
+            kernel_gap_s=calibration.kernel_floor_s * (software.host_factor - 1.0) + gap_s,
             kernel_launch_s=calibration.kernel_launch_s * software.host_factor,
             host_bytes_per_s=device.host_bytes_per_s,
             collective_drift_s=software.collective_drift * calibration.kernel_floor_s * (software.host_factor - 1.0),
@@ -75,7 +94,7 @@ def operator_time_s(operator: Operator, rates: Rates) -> Column:
     split: kernels a stack runs where a fused one would do (Software.host_factor); each pays its floor beside the work.
     Left out: shape effects at equal FLOP (tile and wave quantisation), clocks that fall under load, L2 reuse.
     """
-    memory_s = operator.moved_bytes / rates.bytes_per_s
+    memory_s = operator.lengthened * operator.moved_bytes / rates.bytes_per_s
     floor_s = operator.kernels * rates.kernel_floor_s
     gap_s = operator.kernels * rates.kernel_gap_s + operator.pause_s
     if operator.math == "none":
@@ -85,6 +104,8 @@ def operator_time_s(operator: Operator, rates: Rates) -> Column:
         if operator.head is not None:
             rate = rate * rates.attention_frac(operator.head)
     else:
-        rate = rates.linear_flop_per_s if operator.math == "linear" else rates.wide_flop_per_s
-    arithmetic_s = operator.slowdown * operator.flop / rate + operator.parts * rates.ramp_s
+        linear = rates.expert_flop_per_s if operator.expert else rates.linear_flop_per_s
+        rate = linear if operator.math == "linear" else rates.wide_flop_per_s
+    slowdown = operator.slowdown * operator.lengthened
+    arithmetic_s = slowdown * operator.flop / rate + operator.parts * rates.ramp_s
     return np.maximum(np.maximum(arithmetic_s, memory_s), floor_s) + gap_s

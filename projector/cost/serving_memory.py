@@ -117,13 +117,17 @@ class ServingNeeds:
         return held + self.step_bytes + self.reserve_bytes
 
 
-def serving_weights_bytes(operators: Iterable[Operator], stage: Stage, weight_bytes: Column) -> Column:
-    """Weights of one device of a stage: GEMMs in weight_dtype; embedding, head, router and norms in 16 bit."""
+def serving_weights_bytes(
+    operators: Iterable[Operator], stage: Stage, weight_bytes: Column, expert_bytes: Column
+) -> Column:
+    """Weights of one device of a stage: GEMMs in weight_dtype, routed experts in expert_dtype; embedding, head, router
+    and norms in 16 bit."""
     total = np.zeros_like(weight_bytes)
     for operator in operators:
         if operator.parameters is None:
             continue
-        each = weight_bytes if operator.math == "linear" else WIDE_WEIGHT_BYTES
+        stored = expert_bytes if operator.expert else weight_bytes
+        each = stored if operator.math == "linear" else WIDE_WEIGHT_BYTES
         total = total + stage.places[operator.place] * operator.parameters * each
     return total
 
@@ -207,7 +211,7 @@ def serving_needs(
     shared = kv_bytes_per_request(model, scope.tp, kv_dtype, stage, held.shared_tokens) if held.shared_tokens else 0.0
     reserve, claimed = _outside_and_claimed(batch, hardware, capacity_bytes)
     return ServingNeeds(
-        weights_bytes=serving_weights_bytes(operators, stage, scope.weight_bytes),
+        weights_bytes=serving_weights_bytes(operators, stage, scope.weight_bytes, scope.of_experts().weight_bytes),
         draft_bytes=scope.zero,
         step_bytes=4 * hidden + inner + 2 * copies + logits,
         graphs_bytes=np.where(batch.cuda_graphs & (hardware.kind == "gpu"), CUDA_GRAPH_BYTES, 0.0),

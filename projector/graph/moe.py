@@ -23,7 +23,7 @@ class Routing:
 
     rows             (token, expert) pairs the busiest device computes: tokens k etp / tp times the load, whatever ep is
     copies           pairs it sends away: tokens k / tp, times the load
-    local_experts    experts / ep; active_experts of them see at least one token
+    local_experts    experts / ep, copies of busy ones included; active_experts of them see at least one token
     replicated       without sequence parallelism and with ep * etp <= tp every rank already holds all tokens: nothing
                      is dispatched, partial results are summed over tp
     """
@@ -39,14 +39,16 @@ def routing(scope: Scope) -> Routing:
     """Routing without dropped tokens, of the busiest rank of its ep group.
 
     The ep group sees tokens * ep * etp / tp tokens; an expert stays idle with probability (1 - k / E) to that power.
-    A rank that holds all experts sees all tokens; otherwise the busiest gets Software.expert_imbalance of the mean. All
-    rows are multiplied with Software.expert_load. Half a tile of padding an expert is `_grouped_gemm`'s.
+    A rank that holds all experts sees all tokens; otherwise the busiest gets Software.expert_imbalance of the mean
+    (`_busiest` of a serving engine's). All rows are multiplied with Software.expert_load. Half a tile of padding an
+    expert is `_grouped_gemm`'s.
     """
     model = scope.model
     share, load = model.experts_per_token / model.experts, scope.software.expert_load
     seen = scope.tokens * scope.ep * scope.etp / scope.tp
-    local = model.experts / scope.ep
-    busiest = np.where(scope.ep > 1, scope.software.expert_imbalance, 1.0)
+    held = model.experts if scope.routed is None else model.experts + scope.routed.spare
+    local = held / scope.ep
+    busiest = np.where(scope.ep > 1, _busiest(scope), 1.0)
     # 1 - (1 - share)^seen without losing digits for small shares; share = 1 means every expert is used
     idle = np.exp(seen * np.log1p(-min(share, 1 - 1e-12)))
     return Routing(
@@ -56,6 +58,21 @@ def routing(scope: Scope) -> Routing:
         active_experts=np.maximum(local * (1 - idle), np.minimum(local, 1.0)),
         replicated=~scope.sp & (scope.ep * scope.etp <= scope.tp),
     )
+
+
+def _busiest(scope: Scope) -> Column | float:
+    """Tokens of the busiest expert rank over the mean; with R copies of busy experts over ep ranks
+
+        1 + (imbalance - 1) / (1 + R / ep)
+
+    What lies above the mean is the work of a rank's busiest expert, and balancers (DeepSeek's EPLB, section 3.4 of
+    arXiv:2412.19437) give the busiest expert of each rank a copy on another one: with one spare place a rank it has two
+    homes and half of the excess, with two a third. Assumed, not measured. Left out: the time to move copies about.
+    """
+    routed = scope.routed
+    if routed is None:
+        return scope.software.expert_imbalance
+    return 1 + (routed.imbalance - 1) / (1 + routed.spare / scope.ep)
 
 
 def moe_block(scope: Scope) -> Iterator[Operator]:
@@ -121,6 +138,7 @@ def _permute(scope: Scope, route: Routing, name: str) -> Operator:
 
 
 def _dispatch(scope: Scope, route: Routing) -> Iterator[Operator]:
+    yield from _notice(scope, route)
     yield _all_to_all(scope, route, "expert_dispatch")
     yield from _all_tokens(scope, route, "expert_tokens", "all_gather")
     yield _expert_tp(scope, route, "expert_gather", "all_gather")
@@ -140,11 +158,29 @@ def _combine(scope: Scope, route: Routing) -> Iterator[Operator]:
     )
 
 
-def _all_to_all(scope: Scope, route: Routing, name: str) -> Operator:
-    payload = route.copies * scope.model.expert_features * scope.act_bytes
+def _sends_tokens(scope: Scope, route: Routing) -> Switch:
+    """Plans whose ranks send tokens to the ranks of their experts."""
     on = (scope.ep > 1) & ~route.replicated
-    if scope.gathers_tokens is not None:
-        on = on & ~scope.gathers_tokens
+    return on if scope.gathers_tokens is None else on & ~scope.gathers_tokens
+
+
+def _notice(scope: Scope, route: Routing) -> Iterator[Operator]:
+    """Ranks learn how many tokens of each expert are to come, 4 bytes an expert, before buffers are laid out: DeepEP's
+    normal kernels, which forward tokens inside a domain; its low-latency ones have a fixed place for each."""
+    routed = scope.routed
+    if routed is None or not routed.notified.any():
+        return
+    counts = Collective("all_gather", "ep", "ep", scope.ep * scope.model.experts * 4.0)
+    yield communication(
+        scope, "expert_notice", "moe_layer", counts, switched(_sends_tokens(scope, route) & routed.notified)
+    )
+
+
+def _all_to_all(scope: Scope, route: Routing, name: str) -> Operator:
+    to_experts = name == "expert_dispatch"
+    element = scope.routed.sent_bytes if scope.routed is not None and to_experts else scope.act_bytes
+    payload = route.copies * scope.model.expert_features * element
+    on = _sends_tokens(scope, route)
     model = scope.model
     copies = np.where(scope.one_copy, float(model.experts_per_token), 1.0)
     collective = Collective(
@@ -177,6 +213,7 @@ def _expert_tp(scope: Scope, route: Routing, name: str, kind: str) -> Operator:
 
 
 def _experts(scope: Scope, route: Routing) -> Iterator[Operator]:
+    scope = scope.of_experts()
     width = scope.model.moe_intermediate_size / scope.etp
     hidden = scope.one * scope.model.expert_features
     up_widths = 2 if scope.model.gated_mlp else 1

@@ -59,6 +59,18 @@ Math = Literal["linear", "wide", "none"]
 
 
 @dataclass(frozen=True)
+class Algorithms:
+    """What plans of an engine ask of a collective; plans that no entry names take the fastest. Shapes [n].
+
+    named       (algorithm, plans that name it), those that occur
+    one_kernel  plans whose all-reduce is a kernel of the engine, not the library's ring: one shot or two
+    """
+
+    named: tuple[tuple[str, Switch], ...] = ()
+    one_kernel: Switch | None = None
+
+
+@dataclass(frozen=True)
 class Collective:
     """One collective of one device.
 
@@ -69,6 +81,7 @@ class Collective:
     messages: parts the payload travels in, one after the other; each pays the latency
     message_s: host time each of them pays on top.
     flat: every rank pulls the whole payload over its own network link; those of one node do not share the work.
+    algorithms: what the plans of a serving engine ask for; None: the library chooses (training).
     """
 
     kind: CollectiveKind
@@ -81,6 +94,7 @@ class Collective:
     messages: Column | float = 1.0
     message_s: float = 0.0
     flat: bool = False
+    algorithms: Algorithms | None = None
 
 
 @dataclass(frozen=True)
@@ -120,6 +134,7 @@ class Operator:
     rerun                 whether "selective" runs it again in the backward pass
     host_bytes            bytes an execution moves over the host link, one way, beside whatever else runs
     slowdown              its arithmetic takes so many times as long as that of the usual kernel of its kind
+    lengthened            so do its arithmetic and its memory traffic
     weight_gradient       whether it makes a gradient of weights, for which no other operator of the pass waits
     parts                 products it is cut into that follow each other: each pays the ramp
     pause_s               seconds the device waits for the host before it
@@ -140,7 +155,7 @@ class Operator:
     flop: Column
     moved_bytes: Column
     math: Math = "none"
-    kernels: float = 1.0
+    kernels: Column | float = 1.0
     parameters: Column | None = None
     expert: bool = False
     saved_bytes: Column | None = None
@@ -149,6 +164,7 @@ class Operator:
     weight_gradient: bool = False
     ends_layer: bool = False
     slowdown: float = 1.0
+    lengthened: Column | float = 1.0
     parts: Column | float = 1.0
     pause_s: float = 0.0
     head: HeadShape | None = None

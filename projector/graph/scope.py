@@ -39,6 +39,26 @@ class AttentionWork:
 
 
 @dataclass(frozen=True)
+class RoutedExperts:
+    """What a serving engine does with routed experts and their tokens; columns.
+
+    weight_bytes, linear_bytes, quantised   of their products, where `Scope` has those of all others
+    imbalance       tokens the busiest rank of an expert group gets over the mean, before copies of experts share them
+    spare           copies of busy experts over the whole group, beside one of each expert
+    sent_bytes      bytes of an element on its way to an expert
+    notified        plans whose ranks tell each other how much they will send before they do
+    """
+
+    weight_bytes: Column
+    linear_bytes: Column
+    quantised: Switch
+    imbalance: Column
+    spare: Column
+    sent_bytes: Column
+    notified: Switch
+
+
+@dataclass(frozen=True)
 class Scope:
     """What a pass through a layer works on, on one device.
 
@@ -53,6 +73,7 @@ class Scope:
     one_copy        whether one copy of a token goes to a domain, which forwards it to its experts there
     block_scaled    whether a cast is made once along rows and once along columns; None: it never is
     gathers_tokens  whether every rank of an expert group gets all tokens of the group; None: none does
+    routed          how a serving engine keeps and feeds routed experts; None: like all else (training)
     """
 
     model: ModelArchitecture
@@ -74,6 +95,19 @@ class Scope:
     block_scaled: Switch | None = None
     sorts: tuple["Scope", ...] = ()
     prediction: "Scope | None" = None
+    routed: RoutedExperts | None = None
+
+    def of_experts(self) -> "Scope":
+        """The scope of the products of routed experts."""
+        routed = self.routed
+        if routed is None:
+            return self
+        return replace(
+            self,
+            weight_bytes=routed.weight_bytes,
+            linear_bytes=routed.linear_bytes,
+            quantised=routed.quantised,
+        )
 
     def with_sorts(self, attention: Callable[[ModelArchitecture], tuple[AttentionWork, ...]]) -> "Scope":
         """The scope with one for each sort of layers, where the model lists them, and for its prediction layers."""

@@ -1,19 +1,23 @@
 """The operator graph of one step of a serving engine: decoding requests, with or without a prefill chunk."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from projector.graph.columns import DTYPE_BYTES, Column, lookup
+from projector.graph.engine_kernels import BEST_ATTENTION, AttentionKernels, engine_kernels
 from projector.graph.groups import Degrees
 from projector.graph.layer import forward
 from projector.graph.operator import Operator
-from projector.graph.scope import AttentionWork, Scope, causal_pairs
+from projector.graph.scope import AttentionWork, RoutedExperts, Scope, causal_pairs
 from projector.graph.sync import pipeline_sends
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.software import SERVING
+
+# Bytes of an element DeepEP sends to a narrow expert: 8 bit with an fp32 scale for 128 of them (its README).
+NARROW_SENT_BYTES = 1.0 + 4.0 / 128.0
 
 
 @dataclass(frozen=True)
@@ -46,26 +50,63 @@ class StepWork:
         """Rows that pass the layers."""
         return self.decoded_rows + self.prompts * self.chunk
 
+    def split(self, parts: Column) -> "StepWork":
+        """One of so many equal parts of the step: fewer requests, and of prompts fewer rows of each."""
+        return replace(self, decoding=self.decoding / parts, prompts=self.prompts / parts)
+
 
 def serving_graph(
-    batch: PlanBatch, model: ModelArchitecture, math_dtype: AnyColumn, work: StepWork
+    batch: PlanBatch,
+    model: ModelArchitecture,
+    math_dtype: AnyColumn,
+    work: StepWork,
+    experts: "Experts | None" = None,
+    attention: AttentionKernels = BEST_ATTENTION,
 ) -> tuple[Operator, ...]:
-    """Operators of one step on one rank, columns of shape [len(batch)]; the same layer as in training.
+    """Operators of one step on one rank, columns of shape [len(batch)]; the same layer as in training, with the
+    kernels of an engine.
 
     math_dtype is what GEMMs run in (the narrower of weight and compute dtype the chip offers); weights are read at
     weight_dtype, keys and values at kv_cache_dtype. No backward pass, no sharding over data ranks.
     """
-    scope = serving_scope(batch, Degrees.of(batch), model, math_dtype, work)
-    return (*forward(scope, training=False), *pipeline_sends(scope, scope.one, ("forward",)))
+    scope = serving_scope(batch, Degrees.of(batch), model, math_dtype, work, experts)
+    operators = (*forward(scope, training=False), *pipeline_sends(scope, scope.one, ("forward",)))
+    return tuple(engine_kernels(operators, batch, scope, attention))
+
+
+@dataclass(frozen=True)
+class Experts:
+    """Routed experts of a batch: the dtypes they are stored and multiplied in, tokens of the busiest rank over the
+    mean (None: the stack's)."""
+
+    stored: AnyColumn
+    math: AnyColumn
+    imbalance: float | None = None
+
+
+def expert_dtypes(batch: PlanBatch) -> AnyColumn:
+    """The dtype routed experts are stored in."""
+    same = batch.expert_dtype == "same"
+    return batch.weight_dtype if same.all() else np.where(same, batch.weight_dtype, batch.expert_dtype)
 
 
 def serving_scope(
-    batch: PlanBatch, degrees: Degrees, model: ModelArchitecture, math_dtype: AnyColumn, work: StepWork
+    batch: PlanBatch,
+    degrees: Degrees,
+    model: ModelArchitecture,
+    math_dtype: AnyColumn,
+    work: StepWork,
+    experts: Experts | None = None,
 ) -> Scope:
-    """The columns a layer's serving operators depend on."""
+    """The columns a layer's serving operators depend on. experts None: multiplied in math_dtype.
+
+    Engines with DeepEP decode with its low-latency kernels, which send every copy by itself, and prefill with those
+    that send one copy to a domain.
+    """
     element = lookup(math_dtype, DTYPE_BYTES)
     kv_bytes = lookup(batch.kv_cache_dtype, DTYPE_BYTES)
     act_bytes = np.maximum(lookup(batch.compute_dtype, DTYPE_BYTES), 2.0)
+    gathers = batch.expert_dispatch == "all_gather"
 
     def attention(of: ModelArchitecture) -> tuple[AttentionWork, ...]:
         return (_prefill_attention(of, work, kv_bytes), _decode_attention(of, work, kv_bytes))
@@ -84,9 +125,28 @@ def serving_scope(
         linear_bytes=element,
         weight_bytes=lookup(batch.weight_dtype, DTYPE_BYTES),
         quantised=element < 2.0,
-        one_copy=np.full(len(batch), SERVING.expert_dispatch == "token"),
+        one_copy=(batch.expert_dispatch == "deepep") & (work.prompts > 0),
+        gathers_tokens=gathers if gathers.any() else None,
+        routed=_routed(batch, experts or Experts(expert_dtypes(batch), math_dtype), act_bytes, work)
+        if model.is_moe
+        else None,
         attention=attention(model),
     ).with_sorts(attention)
+
+
+def _routed(batch: PlanBatch, experts: Experts, act_bytes: Column, work: StepWork) -> RoutedExperts:
+    element = lookup(experts.math, DTYPE_BYTES)
+    deepep = batch.expert_dispatch == "deepep"
+    imbalance = SERVING.expert_imbalance if experts.imbalance is None else experts.imbalance
+    return RoutedExperts(
+        weight_bytes=lookup(experts.stored, DTYPE_BYTES),
+        linear_bytes=element,
+        quantised=element < 2.0,
+        imbalance=np.full(len(batch), imbalance),
+        spare=batch.redundant_experts.astype(np.float64),
+        sent_bytes=np.where(deepep & (element < 2.0), NARROW_SENT_BYTES, act_bytes),
+        notified=deepep & (work.prompts > 0),
+    )
 
 
 def _decode_attention(model: ModelArchitecture, work: StepWork, kv_bytes: Column) -> AttentionWork:
