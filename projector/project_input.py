@@ -11,6 +11,7 @@ from projector.errors import InvalidDescription
 from projector.graph.adapters import check_targets
 from projector.graph.columns import DTYPE_BYTES, Switch, lookup
 from projector.graph.documents import useful_frac
+from projector.kernel_assumptions import kernel_assumptions
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.fine_tuning import Adapter
@@ -19,6 +20,7 @@ from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.sequence_lengths import SequenceLengths
 from projector.specs.software import CURRENT, Software
+from projector.specs.vendors import attention_backends, has_quick_reduce
 from projector.specs.workload import WorkloadSpec
 
 # figures no time or memory depends on
@@ -45,6 +47,7 @@ def check(batch: PlanBatch, workload: WorkloadSpec, cluster: ClusterSpec, hardwa
         _check_training(batch, workload)
     else:
         _check_serving(batch)
+        _check_kernels(batch, hardware)
 
 
 def sizes(workload: WorkloadSpec, *names: str) -> tuple[int, ...]:
@@ -118,7 +121,7 @@ def assumptions(
         size = "" if model.encoder_parameters is None else f" of {model.encoder_parameters / 1e9:.2g} billion weights"
         found.append(Assumption(f"text alone: the encoders of {model.name}{size} are left out"))
     if model.is_moe:
-        found.append(_routing(software))
+        found.append(_routing(software, workload.expert_imbalance))
     if model.mtp_layers and not model.trained_mtp_layers and not (batch.phase[0] == "training" and software.trains_mtp):
         found.append(Assumption(f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"))
     if workload.adapter is not None:
@@ -137,6 +140,7 @@ def assumptions(
         found += _host_link(batch, hardware, software)
     if batch.phase[0] == "serving":
         found.append(Assumption(f"every request has the mean prompt and output length; {_prefix(workload)}"))
+        found += kernel_assumptions(batch, model, hardware)
         found.append(Assumption("sequence parallelism has no effect in serving", batch.sp.astype(bool)))
     return tuple(assumption for assumption in found if assumption.plans is None or assumption.plans.any())
 
@@ -172,7 +176,9 @@ def _adapter_sentence(adapter: Adapter, model: ModelArchitecture) -> str:
     )
 
 
-def _routing(software: Software) -> Assumption:
+def _routing(software: Software, imbalance: float | None) -> Assumption:
+    if imbalance is not None and imbalance > 1:
+        return Assumption(f"the busiest expert rank gets {imbalance:g} times the mean of tokens, in every layer")
     if software.expert_load == 1.0:
         return Assumption("the router spreads tokens evenly over experts and drops none")
     return Assumption(f"the busiest device computes {software.expert_load:g} times its even share of expert rows")
@@ -268,6 +274,27 @@ def _check_serving(batch: PlanBatch) -> None:
         batch,
         (batch.attention_dp * batch.tp) % (batch.ep * batch.etp) != 0,
         "spreads experts past one engine: ep * etp must divide attention_dp * tp",
+    )
+
+
+def _check_kernels(batch: PlanBatch, hardware: HardwareProfile) -> None:
+    """Kernels a plan names exist for the chip; of kernels that do not there is no time to project."""
+    offered = attention_backends(hardware)
+    _refuse(
+        batch,
+        ~np.isin(batch.attention_backend, offered),
+        f"names attention kernels that do not exist for {hardware.id}",
+        hint=f"attention_backend: {', '.join(offered)}",
+    )
+    _refuse(
+        batch,
+        batch.quick_reduce & (not has_quick_reduce(hardware)) & (batch.tp > 1),
+        f"has quick_reduce, whose kernels do not exist for {hardware.id}",
+    )
+    _refuse(
+        batch,
+        (batch.expert_dispatch == "deepep") & (hardware.kind != "gpu") & (batch.ep > 1),
+        f"dispatches with DeepEP, whose kernels do not exist for {hardware.id}",
     )
 
 

@@ -1,11 +1,10 @@
-"""Libraries of attention kernels: which vendor's chips they run on, and what they make of the chip."""
+"""Libraries of attention kernels: what each makes of a vendor's chips; `projector.specs.vendors` says which exist."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from projector.graph.columns import Switch
-from projector.graph.engine_kernels import AttentionKernels
+from projector.graph.engine_kernels import ChipKernels
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan_batch import PlanBatch
 
@@ -39,28 +38,15 @@ LIBRARIES = (
 )
 
 
-def attention_kernels(batch: PlanBatch, hardware: HardwareProfile) -> AttentionKernels:
-    """How much longer attention takes with the library each plan names; a library the chip lacks counts as the best
-    (`unoffered` names such plans)."""
-    if (batch.attention_backend == "auto").all():
-        return AttentionKernels()
+def chip_kernels(batch: PlanBatch, hardware: HardwareProfile) -> ChipKernels:
+    """How much longer attention takes with the library each plan names; one the chip lacks is nobody's to price."""
+    compiled = hardware.kind != "gpu"
+    if compiled or (batch.attention_backend == "auto").all():
+        return ChipKernels(compiled=compiled)
     prefill, decode = np.ones(len(batch)), np.ones(len(batch))
     for library in LIBRARIES:
         if library.vendor == hardware.vendor:
             named = batch.attention_backend == library.name
-            prefill, decode = (
-                np.where(named, 1 / library.prefill_frac, prefill),
-                np.where(named, 1 / library.decode_frac, decode),
-            )
-    return AttentionKernels(prefill, decode)
-
-
-def libraries_of(hardware: HardwareProfile) -> tuple[str, ...]:
-    """Names a plan may give on this chip beside "auto"; none where a compiler writes the kernels."""
-    return tuple(library.name for library in LIBRARIES if library.vendor == hardware.vendor)
-
-
-def unoffered(batch: PlanBatch, hardware: HardwareProfile) -> Switch:
-    """Plans that name a library without kernels for this chip."""
-    found: Switch = ~np.isin(batch.attention_backend, ("auto", *libraries_of(hardware)))
-    return found
+            prefill = np.where(named, 1 / library.prefill_frac, prefill)
+            decode = np.where(named, 1 / library.decode_frac, decode)
+    return ChipKernels(prefill, decode)

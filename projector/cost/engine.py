@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from projector.breakdown import Axis, OperatorKind
-from projector.cost.attention_kernels import attention_kernels
+from projector.cost.attention_kernels import chip_kernels
 from projector.cost.device import Device, product_dtypes
 from projector.cost.ledger import Ledger, StageTimes
 from projector.cost.overlap import AxisTimes, Switches, micro_batch_communication
@@ -13,7 +13,7 @@ from projector.cost.roofline import Rates
 from projector.cost.routes import Route, routes
 from projector.cost.stages import Stages, stages
 from projector.graph.columns import Column, Switch
-from projector.graph.engine_kernels import AttentionKernels
+from projector.graph.engine_kernels import ChipKernels
 from projector.graph.groups import Degrees, groups
 from projector.graph.operator import GroupName
 from projector.graph.serving_graph import Experts, StepWork, expert_dtypes, serving_graph
@@ -27,9 +27,9 @@ from projector.specs.software import SERVING
 # Host time of a launch through the Python of an engine's layers over that of a bare one. Assumed: a third of what
 # Megatron-LM's eager modules show (Software.host_factor).
 HOST_FACTOR = 4.0
-# What every kernel pays beside its work: the one before it drains, it fills. Of 0, 1 and 1.5 us the measured serving
-# points have the least error with this one; GPUs alone, as compiled programs have no such gaps.
-KERNEL_GAP_S = 1.5e-6
+# What every kernel pays beside its work, over a kernel's floor: the one before it drains, it fills. Of 0, 0.5 and 0.75
+# the measured serving points have the least error with this one; GPUs alone, as compiled programs have no such gaps.
+KERNEL_GAP_FRAC = 0.75
 # Launches a layer costs the host where graphs are replayed between attentions: the kernel, and the graph before it.
 PIECES = 2.0
 # Halves of a batch that alternate between compute and exchange with experts (DeepSeek-V3, arXiv:2412.19437, 3.4).
@@ -59,7 +59,7 @@ class Engine:
     model: ModelArchitecture
     math_dtype: AnyColumn
     experts: Experts
-    attention: AttentionKernels
+    kernels: ChipKernels
     degrees: Degrees
     routes: dict[GroupName, Route]
     rates: Rates
@@ -80,7 +80,7 @@ class Engine:
         """Engines of every plan; GEMMs run in `math_dtype`. expert_imbalance: of the traffic; None: the stack's."""
         degrees, device = Degrees.of(batch), Device.of(hardware)
         stored = expert_dtypes(batch)
-        gap_s = KERNEL_GAP_S if hardware.kind == "gpu" else 0.0
+        gap_s = KERNEL_GAP_FRAC * hardware.calibration.kernel_floor_s if hardware.kind == "gpu" else 0.0
         experts = Experts(stored, product_dtypes(stored, batch.compute_dtype, device), expert_imbalance)
         one = np.ones(len(batch))
         return cls(
@@ -88,7 +88,7 @@ class Engine:
             model=model,
             math_dtype=math_dtype,
             experts=experts,
-            attention=attention_kernels(batch, hardware),
+            kernels=chip_kernels(batch, hardware),
             degrees=degrees,
             routes=routes(groups(degrees), cluster, hardware),
             rates=Rates.of(device, math_dtype, expert_dtype=experts.math, gap_s=gap_s),
@@ -107,7 +107,7 @@ class Engine:
         """
         parts = self._parts(work)
         operators = serving_graph(
-            self.batch, self.model, self.math_dtype, work.split(parts), self.experts, self.attention
+            self.batch, self.model, self.math_dtype, work.split(parts), self.experts, self.kernels
         )
         ledger = Ledger.of(operators, self.rates, self.routes)
         zero = np.zeros(len(self.batch))
@@ -118,19 +118,23 @@ class Engine:
         return self._slot(ledger.on(self.stages.middle.where(last_is_slowest, self.stages.last), zero), launches, parts)
 
     def _parts(self, work: StepWork) -> Column:
-        """Parts a step passes in: two where overlap_ep has an exchange to hide and two tokens to split, else one."""
+        """Parts a step passes in: two where overlap_ep has an exchange to hide and two requests or rows to split, else one."""
         batch = self.batch
+        whole = work.decoding + work.prompts * work.chunk
         exchanges = (batch.ep > 1) & (batch.ep * batch.etp > batch.tp)
-        halved = batch.overlap_ep.astype(bool) & exchanges & (work.tokens >= OVERLAPPED_PARTS) & self.model.is_moe
+        halved = batch.overlap_ep.astype(bool) & exchanges & (whole >= OVERLAPPED_PARTS) & self.model.is_moe
         return np.where(halved, OVERLAPPED_PARTS, 1.0)
 
-    def _host_s(self, times: StageTimes, launches: Switch) -> Column:
-        """Seconds the host takes to launch a passage: every kernel, or in pieces attention and a graph a layer."""
-        pieces = (self.batch.cuda_graph_mode == "piecewise") & self.batch.cuda_graphs.astype(bool)
-        kernels = (launches & ~pieces) * times.launched("forward")
-        kernels = kernels + pieces * PIECES * times.attention_launched("forward")
-        host_s: Column = kernels * HOST_FACTOR * self.rates.kernel_launch_s
-        return host_s
+    def _launch_s(self, times: StageTimes, launches: Switch) -> tuple[Column, Column]:
+        """(seconds the host takes to launch a passage, seconds the device waits for what is queued to start).
+
+        The host launches every kernel, or in pieces attention and a graph a layer; each of these starts a gap later
+        than it would inside one graph.
+        """
+        in_pieces = (self.batch.cuda_graph_mode == "piecewise") & self.batch.cuda_graphs.astype(bool)
+        pieces = in_pieces * PIECES * times.attention_launched("forward")
+        kernels = (launches & ~in_pieces) * times.launched("forward") + pieces
+        return kernels * HOST_FACTOR * self.rates.kernel_launch_s, pieces * self.rates.kernel_gap_s
 
     def _slot(self, times: StageTimes, launches: Switch, parts: Column) -> Slot:
         zero = np.zeros(len(self.batch))
@@ -153,5 +157,5 @@ class Engine:
             communication={axis: found.times(parts) for axis, found in exposed.items()},
             launch_idle_s=zero,
         )
-        host_s = parts * self._host_s(times, launches)
-        return Slot(slot.compute_s, slot.communication, np.maximum(host_s - slot.length_s, 0.0))
+        host_s, gaps_s = (parts * each_s for each_s in self._launch_s(times, launches))
+        return Slot(slot.compute_s, slot.communication, np.maximum(host_s - slot.length_s, 0.0) + gaps_s)

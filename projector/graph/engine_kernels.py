@@ -30,14 +30,19 @@ ROTARY_APART_PASSES = 2.0
 
 
 @dataclass(frozen=True)
-class AttentionKernels:
-    """Time of prefill and of decode attention over that of the best kernels the chip has (columns)."""
+class ChipKernels:
+    """What the kernels of a chip make of a batch.
+
+    prefill, decode   time of attention over that of the best kernels the chip has (columns)
+    compiled          a compiler makes one program of a step: it fuses what it can and chooses the collectives
+    """
 
     prefill: Column | float = 1.0
     decode: Column | float = 1.0
+    compiled: bool = False
 
 
-BEST_ATTENTION = AttentionKernels()
+BEST_KERNELS = ChipKernels()
 
 
 @dataclass(frozen=True)
@@ -57,20 +62,21 @@ class _Reduces:
 
 
 def engine_kernels(
-    operators: Iterable[Operator], batch: PlanBatch, scope: Scope, attention: AttentionKernels
+    operators: Iterable[Operator], batch: PlanBatch, scope: Scope, kernels: ChipKernels
 ) -> Iterator[Operator]:
     """The operators of a step as an engine runs them.
 
     fused_kernels        casts run in the kernel that makes their input, residuals in the norm behind them, SiLU with
                          its gate, rotation with the write to the cache. Without it each is a kernel of its own, which
                          pays a launch, the floor of a kernel and its passes over memory
-    attention_backend    lengthens attention by `attention`
+    attention_backend    lengthens attention by what `kernels` says
     tp_all_reduce, quick_reduce, fuse_all_reduce_norm    the all-reduces, `_reduces`
     expert_all_to_all    the exchange with experts, where DeepEP does not bring its own
+    Of compiled programs all are as the compiler has them: fused, and the fastest.
     """
-    fused = batch.fused_kernels.astype(bool)
+    fused = batch.fused_kernels.astype(bool) | kernels.compiled
     apart = None if fused.all() else switched(~fused)
-    reduces = _reduces(batch, scope)
+    reduces = _reduces(batch, scope, kernels.compiled)
     exchange = _exchange(batch)
     for operator in operators:
         if operator.collective is not None:
@@ -78,7 +84,7 @@ def engine_kernels(
         elif operator.kind in ("quantise", "elementwise", "norm"):
             yield from _pointwise(operator, scope, apart, reduces)
         elif operator.name.startswith(("attention", "window_attention")) and operator.kind == "attention":
-            yield changed(operator, lengthened=attention.decode if operator.name[-2:] == "_1" else attention.prefill)
+            yield changed(operator, lengthened=kernels.decode if operator.name[-2:] == "_1" else kernels.prefill)
         else:
             yield operator
 
@@ -136,7 +142,7 @@ def _collective(operator: Operator, reduces: _Reduces, exchange: Algorithms) -> 
     yield changed(operator, collective=replace(collective, payload_bytes=payload, algorithms=reduces.algorithms))
 
 
-def _reduces(batch: PlanBatch, scope: Scope) -> _Reduces:
+def _reduces(batch: PlanBatch, scope: Scope, compiled: bool) -> _Reduces:
     """All-reduces of the hidden state over tp.
 
     quick_reduce: from QUICK_REDUCE_BYTES on in two shots, each way in 8 bit, beside a pass that casts and one that
@@ -144,9 +150,10 @@ def _reduces(batch: PlanBatch, scope: Scope) -> _Reduces:
     is one-shot or two-shot, whichever is faster.
     """
     payload = scope.tokens * scope.model.hidden_size * scope.act_bytes
-    narrow = _within(scope.tp, batch.quick_reduce, QUICK_REDUCE_BYTES, payload, above=True) & (scope.act_bytes == 2.0)
+    quick, fuses = batch.quick_reduce.astype(bool) & (not compiled), batch.fuse_all_reduce_norm.astype(bool)
+    narrow = _within(scope.tp, quick, QUICK_REDUCE_BYTES, payload, above=True) & (scope.act_bytes == 2.0)
     own = np.isin(batch.tp_all_reduce, ("auto", "one_shot", "two_shot"))
-    with_norm = _within(scope.tp, batch.fuse_all_reduce_norm, FUSED_REDUCE_BYTES, payload, above=False)
+    with_norm = _within(scope.tp, fuses & (not compiled), FUSED_REDUCE_BYTES, payload, above=False)
     with_norm = with_norm & own & ~narrow
     replicated = np.zeros(len(batch), dtype=np.bool_)
     of_experts = scope.zero
@@ -164,14 +171,14 @@ def _reduces(batch: PlanBatch, scope: Scope) -> _Reduces:
     )
 
 
-def _within(tp: Column, on: NDArray[Any], limits: dict[int, float], payload: Column, *, above: bool) -> Switch:
+def _within(tp: Column, on: Switch, limits: dict[int, float], payload: Column, *, above: bool) -> Switch:
     """Plans that are `on` and whose payload keeps the limit of their number of ranks; none beyond those named."""
     kept = np.zeros(len(tp), dtype=np.bool_)
     if not on.any():
         return kept
     for ranks, limit in limits.items():
         kept |= (tp == ranks) & ((payload >= limit) if above else (payload <= limit))
-    found: Switch = kept & on.astype(bool)
+    found: Switch = kept & on
     return found
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from projector.graph.columns import DTYPE_BYTES, Column, lookup
-from projector.graph.engine_kernels import BEST_ATTENTION, AttentionKernels, engine_kernels
+from projector.graph.engine_kernels import BEST_KERNELS, ChipKernels, engine_kernels
 from projector.graph.groups import Degrees
 from projector.graph.layer import forward
 from projector.graph.operator import Operator
@@ -61,7 +61,7 @@ def serving_graph(
     math_dtype: AnyColumn,
     work: StepWork,
     experts: "Experts | None" = None,
-    attention: AttentionKernels = BEST_ATTENTION,
+    kernels: ChipKernels = BEST_KERNELS,
 ) -> tuple[Operator, ...]:
     """Operators of one step on one rank, columns of shape [len(batch)]; the same layer as in training, with the
     kernels of an engine.
@@ -71,7 +71,7 @@ def serving_graph(
     """
     scope = serving_scope(batch, Degrees.of(batch), model, math_dtype, work, experts)
     operators = (*forward(scope, training=False), *pipeline_sends(scope, scope.one, ("forward",)))
-    return tuple(engine_kernels(operators, batch, scope, attention))
+    return tuple(engine_kernels(operators, batch, scope, kernels))
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,18 @@ def _quick_reduce_exists(plans: PlanBatch, setting: Setting) -> Breach:
     return breach(plans, plans.quick_reduce & (not has_quick_reduce(setting.chip)), 0, 1)
 
 
+def _deepep_exists(plans: PlanBatch, setting: Setting) -> Breach:
+    return breach(plans, (plans.expert_dispatch == "deepep") & (setting.chip.kind != "gpu"), 0, 1)
+
+
+def _copies_divide(plans: PlanBatch, setting: Setting) -> Breach | None:
+    """Each rank of an expert group holds the same number of experts, copies included."""
+    if not setting.model.is_moe:
+        return None
+    held = setting.model.experts + plans.redundant_experts
+    return does_not_divide(plans, np.where(plans.redundant_experts > 0, plans.ep, 1), held)
+
+
 def _copies_need_ep(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.redundant_experts > 0) & (plans.ep < 2), plans.ep, 2)
 
@@ -75,5 +87,9 @@ SERVING_RULES: tuple[Rule, ...] = (
          name_quantity=lambda plan, setting: f"{plan.attention_backend} attention kernels for {setting.chip.id}:"),
     Rule("quick_reduce_exists", "quick_reduce kernels for this chip (AMD's alone have them):", "<",
          _quick_reduce_exists, SERVING, needs_chip=True),
+    Rule("deepep_exists", "DeepEP kernels for this chip (GPUs have them):", "<", _deepep_exists, SERVING,
+         needs_chip=True),
+    Rule("copies_divide", "ep (experts and their copies)", "does not divide", _copies_divide, SERVING,
+         needs_model=True),
     Rule("copies_need_ep", "ep with redundant_experts", "<", _copies_need_ep, SERVING),
 )  # fmt: skip
