@@ -63,14 +63,6 @@ def _deepep_exists(plans: PlanBatch, setting: Setting) -> Breach:
     return breach(plans, (plans.expert_dispatch == "deepep") & (setting.chip.kind != "gpu"), 0, 1)
 
 
-def _copies_divide(plans: PlanBatch, setting: Setting) -> Breach | None:
-    """Each rank of an expert group holds the same number of experts, copies included."""
-    if not setting.model.is_moe:
-        return None
-    held = setting.model.experts + plans.redundant_experts
-    return does_not_divide(plans, np.where(plans.redundant_experts > 0, plans.ep, 1), held)
-
-
 def _copies_need_ep(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, (plans.redundant_experts > 0) & (plans.ep < 2), plans.ep, 2)
 
@@ -89,7 +81,5 @@ SERVING_RULES: tuple[Rule, ...] = (
          _quick_reduce_exists, SERVING, needs_chip=True),
     Rule("deepep_exists", "DeepEP kernels for this chip (GPUs have them):", "<", _deepep_exists, SERVING,
          needs_chip=True),
-    Rule("copies_divide", "ep (experts and their copies)", "does not divide", _copies_divide, SERVING,
-         needs_model=True),
     Rule("copies_need_ep", "ep with redundant_experts", "<", _copies_need_ep, SERVING),
 )  # fmt: skip
