@@ -118,7 +118,7 @@ class Engine:
         return self._slot(ledger.on(self.stages.middle.where(last_is_slowest, self.stages.last), zero), launches, parts)
 
     def _parts(self, work: StepWork) -> Column:
-        """Parts a step passes in: two where overlap_ep has an exchange to hide and two requests or rows to split, else one."""
+        """Parts a step passes in: two where overlap_ep has an exchange to hide and something to split, else one."""
         batch = self.batch
         whole = work.decoding + work.prompts * work.chunk
         exchanges = (batch.ep > 1) & (batch.ep * batch.etp > batch.tp)
