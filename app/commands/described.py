@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from projector.errors import InvalidDescription, UnknownName
 from projector.specs.cluster import ClusterSpec
+from projector.specs.objective import Slo
 from projector.specs.plan import ParallelismPlan
 from projector.specs.workload import WorkloadSpec
 
@@ -50,12 +51,15 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--slices", type=int, default=1, help="slices joined by DCN (default 1)")
 
 
-def workload_of(arguments: argparse.Namespace) -> WorkloadSpec:
-    """The workload that the arguments of `add_workload` describe. InvalidDescription where sizes are missing."""
+def workload_of(arguments: argparse.Namespace, *, any_load: bool = False) -> WorkloadSpec:
+    """The workload that the arguments of `add_workload` describe. InvalidDescription where sizes are missing.
+
+    any_load: the load of a serving workload may be left open.
+    """
     sizes = {name: getattr(arguments, name, None) for name in TRAINING + SERVING}
     given = {name: value for name, value in sizes.items() if value is not None}
     serving = any(name in given for name in SERVING)
-    needed = SERVING if serving else TRAINING
+    needed = (SERVING[:2] if any_load else SERVING) if serving else TRAINING
     missing = [f"--{name.replace('_', '-')}" for name in needed if name not in given]
     if missing:
         training = "--seq-len and --global-batch (training)"
@@ -102,6 +106,19 @@ def plan_of(text: str, phase: str, option: str = "--plan") -> ParallelismPlan:
     if values.setdefault("phase", phase) != phase:
         raise InvalidDescription(f"{option} says phase={values['phase']}, the sizes say {phase}")
     return described(ParallelismPlan, values)
+
+
+def slo_of(text: str | None) -> Slo:
+    """Budgets from "ttft_ms=500,tpot_ms=25"; none for None. UnknownName, InvalidDescription."""
+    values: dict[str, str] = {}
+    for item in [] if text is None else listed(text):
+        key, separator, value = item.partition("=")
+        if key not in Slo.model_fields:
+            raise UnknownName("latency budget", key, Slo.model_fields)
+        if not separator or key in values:
+            raise InvalidDescription(f"--slo: {item!r}", hint="each budget once, for example --slo ttft_ms=500,tpot_ms=25")
+        values[key] = value
+    return described(Slo, values)
 
 
 def fields_of(text: str, option: str) -> dict[str, int | bool | str]:

@@ -10,6 +10,7 @@ from app.commands.described import (
     fields_of,
     listed,
     plan_of,
+    slo_of,
     workload_of,
 )
 from app.commands.files import print_document
@@ -22,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workload(parser)
     add_cluster(parser)
     parser.add_argument("--objective", metavar="NAME", help="what to rank by (default: that of the phase)")
+    parser.add_argument("--slo", metavar="KEY=MS,...", help="serving: budgets to keep, as ttft_ms=500,tpot_ms=25")
     parser.add_argument("--top", type=int, default=10, metavar="N", help="layouts to show (default 10)")
     parser.add_argument("--pareto", metavar="NAME,NAME,...", help="two to four objectives: show their Pareto set")
     parser.add_argument("--current", metavar="KEY=VALUE,...", help="the plan that runs: gains are told against it")
@@ -45,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.relieve is not None and arguments.relieve not in CAUSES:
         raise UnknownName("cause", arguments.relieve, CAUSES)
-    workload = workload_of(arguments)
+    workload = workload_of(arguments, any_load=True)
     limits = {
         "fixed": {} if arguments.fix is None else fields_of(arguments.fix, "--fix"),
         "max_chips": arguments.max_chips,
@@ -64,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             "pareto": () if arguments.pareto is None else listed(arguments.pareto),
             "relieve": arguments.relieve,
             "top": arguments.top,
+            "slo": slo_of(arguments.slo),
             "constraints": described(Constraints, limits),
         },
     )
