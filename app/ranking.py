@@ -12,8 +12,10 @@ from projector.ranking.rank import rank_space
 from projector.ranking.records import SpaceRanking
 from projector.ranking.sizing import machines, powers_of_two, size
 from projector.ranking.sizing_records import ChipCounts, Sizing
+from projector.ranking.sizing_serving import MOST_ENGINE_CHIPS, size_serving
 from projector.ranking.task import Stack, Task
 from projector.specs.architecture import ModelArchitecture
+from projector.specs.objective import Slo
 from projector.specs.workload import WorkloadSpec
 
 
@@ -50,8 +52,24 @@ def sizing_of(request: SizeRequest, say: Callable[[str], None] = lambda _: None)
     if request.machines and request.chips:
         raise InvalidDescription("chips and machines both say what is compared", hint="give one of the two")
     names = request.chips or tuple(chip.id for chip in catalog.chips())
-    counts = powers_of_two(request.max_chips)
+    serving = request.workload.phase == "serving"
+    counts = powers_of_two(min(request.max_chips, MOST_ENGINE_CHIPS) if serving else request.max_chips)
     candidates = request.machines or tuple(ChipCounts(chip=name, chips=counts) for name in names)
+    if serving:
+        if request.framework is not None:
+            raise InvalidDescription("framework names a training stack", hint="leave it out for serving")
+        return size_serving(
+            request.workload,
+            _model(request.workload, request.architecture),
+            request.target,
+            machines(candidates, request.prices_usd, catalog.chip),
+            slo=request.slo,
+            constraints=request.constraints,
+            scale_to=None if request.machines else request.max_chips,
+            say=say,
+        )
+    if request.slo != Slo():
+        raise InvalidDescription("latency budgets of a training workload", hint="state step_time_s in the target")
     return size(
         request.workload,
         _model(request.workload, request.architecture),

@@ -36,13 +36,17 @@ class RankRequest(Record):
 
 
 class SizeRequest(Record):
-    """A training and a target, for which machines are compared."""
+    """A workload and a target, for which machines are compared."""
 
     workload: WorkloadSpec
     architecture: ModelArchitecture | None = Field(None, description="an own model, in place of workload.model")
     framework: str | None = Field(None, description=FRAMEWORK)
     target: SizingTarget
-    chips: tuple[str, ...] = Field((), description="chips to compare at powers of two up to max_chips; (): all chips")
+    slo: Slo = Field(Slo(), description="serving: latency budgets that hold at the target")
+    chips: tuple[str, ...] = Field(
+        (),
+        description="chips to compare at powers of two up to max_chips (serving: what the target needs); (): all",
+    )
     max_chips: int = Field(DEFAULT_MOST_CHIPS, ge=1, le=MOST_DEVICES, description="largest machine of `chips`")
     machines: tuple[ChipCounts, ...] = Field(
         (), max_length=MOST_MACHINES, description="chips with their counts, in place of chips and max_chips"

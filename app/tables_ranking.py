@@ -139,6 +139,8 @@ def _show_pareto(out: Console, pareto: ParetoSet) -> None:
 
 
 def _options_table(options: Sequence[SizingOption]) -> Table:
+    if any(one.requests_per_s is not None for one in options):
+        return _fleets_table(options)
     rows = [
         (
             "" if one.rank is None else str(one.rank),
@@ -155,6 +157,30 @@ def _options_table(options: Sequence[SizingOption]) -> Table:
     ]
     headers = ("rank", "chips", "layout", "tokens/s", "USD/h", "days", "USD", "chip-hours", "target met")
     return table(headers, rows, (RIGHT, LEFT, LEFT, *(RIGHT,) * 5, LEFT))
+
+
+def _fleets_table(options: Sequence[SizingOption]) -> Table:
+    rows = [
+        (
+            "" if one.rank is None else str(one.rank),
+            f"{one.chips} x {one.chip}",
+            layout_text(one.projection.plan),
+            number(one.tokens_per_s),
+            number(one.requests_per_s),
+            _ms_or_unknown(one.projection.ttft_s),
+            _ms_or_unknown(one.projection.tpot_s),
+            number(one.hourly_usd),
+            number(one.usd_per_million_tokens),
+            words(one.met) if not one.misses else "; ".join(miss.text for miss in one.misses),
+        )
+        for one in options
+    ]
+    headers = ("rank", "chips", "layout", "tokens/s", "requests/s", "TTFT [ms]", "TPOT [ms]", "USD/h", "USD/M", "met")
+    return table(headers, rows, (RIGHT, LEFT, LEFT, *(RIGHT,) * 6, LEFT))
+
+
+def _ms_or_unknown(seconds: float | None) -> str:
+    return wording.UNKNOWN if seconds is None else ms(seconds)
 
 
 def _show_machine(out: Console, option: SizingOption) -> None:

@@ -37,6 +37,8 @@ NAMED = {
     "wait": "s",
     "days": "days",
     "tokens_per_s": "tokens/s",
+    "output_tokens_per_s": "tokens/s",
+    "requests_per_s": "requests/s",
     "cost": "as the field `cost_unit` of the answer says, or `unpriced_unit` where nothing has a price",
     "top": "layouts",
     "seq_len": "tokens",

@@ -116,7 +116,9 @@ def slo_of(text: str | None) -> Slo:
         if key not in Slo.model_fields:
             raise UnknownName("latency budget", key, Slo.model_fields)
         if not separator or key in values:
-            raise InvalidDescription(f"--slo: {item!r}", hint="each budget once, for example --slo ttft_ms=500,tpot_ms=25")
+            raise InvalidDescription(
+                f"--slo: {item!r}", hint="each budget once, for example --slo ttft_ms=500,tpot_ms=25"
+            )
         values[key] = value
     return described(Slo, values)
 

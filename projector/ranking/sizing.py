@@ -1,6 +1,6 @@
 """Sizing: the cheapest chip and count that meet a target, each with its fastest plan that fits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,7 +101,12 @@ def size(
     InvalidDescription for a workload that is not training or lacks a size, and constraints that contradict themselves.
     """
     if workload.phase != "training":
-        raise InvalidDescription("machines are sized for training", hint="rank serving plans of each machine instead")
+        raise InvalidDescription("a sizing for training of a serving workload")
+    if target.of_serving:
+        raise InvalidDescription(
+            f"{', '.join(target.of_serving)} of a training workload",
+            hint="give input_len and output_len to size serving",
+        )
     sizes(workload, "seq_len", "global_batch")
     limits = constraints or Constraints()
     if limits.max_chips is not None:
@@ -112,22 +117,44 @@ def size(
     notes: dict[str, None] = {}
     for machine in candidates:
         cluster = ClusterSpec(chip=machine.hardware.id, chips=machine.chips)
-        found = _ranked(Task(workload, architecture, cluster, machine.hardware, limits, stack=stack))
+        found = ranked(Task(workload, architecture, cluster, machine.hardware, limits, stack=stack))
         if isinstance(found, str):
             refused.append(SizingRefusal(chip=machine.hardware.id, chips=machine.chips, reason=found))
             continue
         notes |= dict.fromkeys(found.notes)
         options.append(_option(machine, found, target))
         say(f"{machine.chips} x {machine.hardware.id}: {options[-1].met}")
+    run = target.budget_tokens is not None
+    return sizing(
+        target,
+        candidates,
+        options,
+        refused,
+        notes,
+        cost_unit="USD of the run" if run else "USD an hour",
+        unpriced_unit="chip-hours of the run" if run else "chips",
+    )
+
+
+def sizing(
+    target: SizingTarget,
+    candidates: Sequence[Machine],
+    options: Sequence[SizingOption],
+    refused: Sequence[SizingRefusal],
+    notes: Iterable[str],
+    *,
+    cost_unit: str,
+    unpriced_unit: str,
+) -> Sizing:
+    """Options by cost, those with a price and those without apart, with the Pareto set of the priced ones."""
     priced = [option for option in options if option.hourly_usd is not None]
     unpriced = [option for option in options if option.hourly_usd is None]
-    run = target.budget_tokens is not None
     return Sizing(
         target=target,
-        cost_unit="USD of the run" if run else "USD an hour",
+        cost_unit=cost_unit,
         options=_by_cost(priced),
         unpriced=_by_cost(unpriced),
-        unpriced_unit="chip-hours of the run" if run else "chips",
+        unpriced_unit=unpriced_unit,
         pareto=_pareto(priced or unpriced),
         refused=tuple(refused),
         notes=(*notes, *_price_notes(candidates, unpriced)),
@@ -140,10 +167,10 @@ def _price(name: str, value: float) -> Figure:
     return Figure(value=value, source="stated in the request", retrieved="")
 
 
-def _ranked(task: Task) -> SpaceRanking | str:
+def ranked(task: Task, objective: str = OBJECTIVE) -> SpaceRanking | str:
     """The ranking of a machine's space; why it has no plan."""
     try:
-        found = rank_space(task, objective=OBJECTIVE, top=1, most=MOST_PLANS_A_MACHINE)
+        found = rank_space(task, objective=objective, top=1, most=MOST_PLANS_A_MACHINE)
     except InvalidDescription as error:
         return error.message
     if found.ranked:

@@ -14,26 +14,43 @@ MOST_BUDGET_TOKENS = 10**18
 
 
 class SizingTarget(Record):
-    """What a machine has to reach; several limits hold together. days and cost_usd are of training budget_tokens."""
+    """What a machine has to reach; several limits hold together. days and cost_usd are of training budget_tokens, the
+    last two of serving, under the latency budgets."""
 
     tokens_per_s: float | None = Field(None, gt=0, description="trained tokens a second, all chips together, at least")
     step_time_s: float | None = Field(None, gt=0, description="time of one optimizer step, at most")
     days: float | None = Field(None, gt=0, description="days of training, at most")
     cost_usd: float | None = Field(None, gt=0, description="price of the training, at most")
     budget_tokens: int | None = Field(None, ge=1, le=MOST_BUDGET_TOKENS, description="tokens to train on in all")
+    requests_per_s: float | None = Field(None, gt=0, description="serving: requests finished a second, at least")
+    output_tokens_per_s: float | None = Field(None, gt=0, description="serving: generated tokens a second, at least")
+
+    @property
+    def of_serving(self) -> tuple[str, ...]:
+        """The limits it states that are of serving."""
+        return tuple(name for name in ("requests_per_s", "output_tokens_per_s") if getattr(self, name) is not None)
+
+    @property
+    def of_training(self) -> tuple[str, ...]:
+        """The limits it states that are of training."""
+        names = ("tokens_per_s", "step_time_s", "days", "cost_usd", "budget_tokens")
+        return tuple(name for name in names if getattr(self, name) is not None)
 
     @model_validator(mode="after")
     def _something_is_asked(self) -> Self:
         limits = (self.tokens_per_s, self.step_time_s, self.days, self.cost_usd)
-        if all(limit is None for limit in limits):
-            raise ValueError("state tokens_per_s, step_time_s, days or cost_usd")
+        if all(limit is None for limit in limits) and not self.of_serving:
+            raise ValueError(
+                "state tokens_per_s, step_time_s, days or cost_usd (training), "
+                "or requests_per_s or output_tokens_per_s (serving)"
+            )
         if self.budget_tokens is None and (self.days is not None or self.cost_usd is not None):
             raise ValueError("days and cost_usd are of a number of tokens: state budget_tokens")
         return self
 
 
 class SizingOption(Record):
-    """One machine with the fastest plan that fits.
+    """One machine with the fastest plan that fits; in serving the plan that serves most under the latency budgets.
 
     met: whether the target is met: with_margin (at the slow end of the projection's 80 % interval too), as_projected,
         no, or unknown, where the target limits the cost and the price is unknown
@@ -45,12 +62,16 @@ class SizingOption(Record):
     chips: int = Field(ge=1)
     met: Met
     misses: tuple[Rejection, ...] = Field(description="limits it does not keep, as projected")
-    tokens_per_s: float = Field(ge=0)
+    tokens_per_s: float = Field(
+        ge=0, description="trained, or generated under the latency budgets with all seats taken"
+    )
     tokens_per_s_interval: Interval
     hourly_usd: float | None
     run_days: float | None
     run_usd: float | None
     run_chip_hours: float | None
+    requests_per_s: float | None = Field(None, description="serving: finished a second; None in training")
+    usd_per_million_tokens: float | None = Field(None, description="serving: of generated tokens at that rate")
     candidates_considered: int = Field(ge=0)
     projection: Projection
 

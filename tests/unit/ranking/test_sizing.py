@@ -120,7 +120,7 @@ def test_what_cannot_be_meant_is_refused() -> None:
     with pytest.raises(InvalidDescription, match="501 machines to compare, at most 500"):
         machines((ChipCounts(chip="h100", chips=tuple(range(1, 502))),), {}, chip)
     target, candidates = SizingTarget(tokens_per_s=1), machines(COUNTS, {}, chip)
-    with pytest.raises(InvalidDescription, match="machines are sized for training"):
+    with pytest.raises(InvalidDescription, match="a sizing for training of a serving workload"):
         size(WorkloadSpec(phase="serving"), MODEL, target, candidates)
     with pytest.raises(InvalidDescription, match="lacks global_batch"):
         size(WorkloadSpec(seq_len=4096), MODEL, target, candidates)
