@@ -38,6 +38,7 @@ NAMED = {
     "days": "days",
     "tokens_per_s": "tokens/s",
     "output_tokens_per_s": "tokens/s",
+    "usd_per_million_tokens": "US dollars a million tokens",
     "requests_per_s": "requests/s",
     "cost": "as the field `cost_unit` of the answer says, or `unpriced_unit` where nothing has a price",
     "top": "layouts",
