@@ -6,7 +6,8 @@ from projector.batch_projection import Assumption, ProjectionBatch
 from projector.breakdown import Projection
 from projector.cost.device import Device
 from projector.project_input import assumptions, check, math_dtypes, sizes
-from projector.serving import Load, project_serving
+from projector.serving import Load
+from projector.serving_modes import project_engines
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
@@ -76,6 +77,6 @@ def project_many(
     seats = (batch.max_num_seqs * batch.replicas).astype(np.float64) if all_seats_taken else None
     if seats is not None and workload.concurrency is None and workload.request_rate_per_s is None:
         assumed = (*assumed, Assumption("no load is stated: every seat of every engine (max_num_seqs) is taken"))
-    return project_serving(
+    return project_engines(
         batch, architecture, Load.of(workload, seats), math_dtype, cluster, hardware, assumed, stack=stack
     )

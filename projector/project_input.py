@@ -6,6 +6,7 @@ import numpy as np
 
 from projector.batch_projection import Assumption
 from projector.cost.device import Device
+from projector.cost.pools import pool_fields_set, prefill_pool
 from projector.cost.torus import slice_chips, slice_shape
 from projector.errors import InvalidDescription
 from projector.graph.adapters import check_targets
@@ -41,7 +42,7 @@ def check(batch: PlanBatch, workload: WorkloadSpec, cluster: ClusterSpec, hardwa
         batch,
         batch.devices != devices,
         f"does not occupy the {devices} devices of {cluster.chips} x {hardware.id}",
-        hint="dp * cp * tp * pp must equal chips * devices_per_chip",
+        hint="dp * cp * tp * pp, and the prefill pool's devices, must equal chips * devices_per_chip",
     )
     if workload.phase == "training":
         _check_training(batch, workload)
@@ -274,6 +275,19 @@ def _check_serving(batch: PlanBatch) -> None:
         batch,
         (batch.attention_dp * batch.tp) % (batch.ep * batch.etp) != 0,
         "spreads experts past one engine: ep * etp must divide attention_dp * tp",
+    )
+    _refuse(
+        batch,
+        (batch.prefill_replicas == 0) & (pool_fields_set(batch) > 0),
+        "sets fields of a prefill pool and has none",
+        hint="set prefill_replicas, or leave prefill_* and kv_transfer at their defaults",
+    )
+    prefill = prefill_pool(batch)
+    _refuse(
+        batch,
+        (prefill.attention_dp * prefill.tp) % (prefill.ep * prefill.etp) != 0,
+        "spreads experts past one prefill engine",
+        hint="prefill_ep * prefill_etp must divide prefill_attention_dp * prefill_tp",
     )
 
 

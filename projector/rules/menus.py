@@ -148,6 +148,7 @@ JUDGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "prefill_tp": (
         "tp", ("attention_heads", "kv_heads", "recurrent_heads", "recurrent_groups", "hidden_size", "mlp_width")
     ),
+    "kv_transfer": ("kv_transfer", ("mori_chip",)),
     "prefill_ep": ("ep", ("experts",)),
     "prefill_etp": ("etp", ("expert_width",)),
     "prefill_pp": ("pp", ("stages",)),

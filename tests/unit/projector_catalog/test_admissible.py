@@ -74,7 +74,7 @@ def test_every_value_alone_is_legal_or_lacks_only_its_partners():
     cluster = ClusterSpec(chip=hardware.id, chips=8)
     partners = {
         "device_count", "experts_inside_engine", "copies_need_ep", "dispatch_needs_ep", "overlap_ep_needs_ep",
-        "token_budget", "step_budget",
+        "token_budget", "step_budget", "pool_fields_need_pool",
     }  # fmt: skip
     for found in admissible_fields(model, cluster, hardware, LOAD):
         for value in found.values:
@@ -154,3 +154,8 @@ def test_copies_make_other_degrees_divide():
     ]
     assert ["experts" in broken for broken in rules] == [True, False]
     assert np.all([plan.devices == 48 for plan in plans])
+
+
+def test_libraries_that_move_the_cache_between_pools_are_those_of_the_vendor():
+    assert choices("kv_transfer").values == ("auto", "nixl", "mooncake")
+    assert "mori" in choices("kv_transfer", chip_id="mi355x").values

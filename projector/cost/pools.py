@@ -1,0 +1,159 @@
+"""Two pools of engines, one for prompts and one for tokens: the plans of each, and how requests spread over them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from projector.graph.columns import Column
+from projector.specs.plan import ParallelismPlan
+from projector.specs.plan_batch import Column as AnyColumn
+from projector.specs.plan_batch import PlanBatch
+
+POOL_FIELDS = (
+    "prefill_replicas", "prefill_tp", "prefill_pp", "prefill_attention_dp", "prefill_ep", "prefill_etp", "kv_transfer",
+)  # fmt: skip
+# Points at which the decode step is looked at over the requests that decode, and halvings of the search between them.
+POINTS, HALVINGS = 5, 60
+
+
+def decode_pool(batch: PlanBatch) -> PlanBatch:
+    """The decode engines of every plan, as plans of engines that know of no other pool."""
+    return PlanBatch({**batch.columns, **_alone(batch)})
+
+
+def prefill_pool(batch: PlanBatch) -> PlanBatch:
+    """The prefill engines of every plan as plans of their own; one without engines has one, of which nobody asks."""
+    return PlanBatch(
+        {
+            **batch.columns,
+            **_alone(batch),
+            "dp": np.maximum(batch.prefill_replicas, 1) * batch.prefill_attention_dp,
+            "attention_dp": batch.prefill_attention_dp,
+            "tp": batch.prefill_tp,
+            "pp": batch.prefill_pp,
+            "ep": batch.prefill_ep,
+            "etp": batch.prefill_etp,
+            # prompts come in all lengths: nothing is captured, and nothing drafted
+            "cuda_graphs": np.zeros(len(batch), dtype=np.bool_),
+            "speculation": np.full(len(batch), "none"),
+            "speculative_tokens": np.zeros(len(batch), dtype=np.int64),
+        }
+    )
+
+
+def pool_fields_set(batch: PlanBatch) -> NDArray[np.int64]:
+    """How many fields of a prefill pool, its engines aside, are not at their defaults, shape [n]."""
+    defaults = _alone(batch)
+    changed: NDArray[np.int64] = np.sum([batch.columns[field] != defaults[field] for field in POOL_FIELDS[1:]], axis=0)
+    return changed
+
+
+def _alone(batch: PlanBatch) -> dict[str, AnyColumn]:
+    defaults = {field: ParallelismPlan.model_fields[field].default for field in POOL_FIELDS}
+    return {field: np.full_like(batch.columns[field], default) for field, default in defaults.items()}
+
+
+@dataclass(frozen=True)
+class PromptServers:
+    """Ranks that prefill whole prompts, several in one step where several wait (columns).
+
+    ranks        how many there are
+    one_s, full_s   seconds a step chain takes with one prompt and with `most`, as many as a step has room for
+    behind_s     seconds a prompt still passes pipeline stages after the first has let it go
+    """
+
+    ranks: Column
+    one_s: Column
+    full_s: Column
+    most: Column
+    behind_s: Column
+
+    @property
+    def prompts_per_s(self) -> Column:
+        """Prompts a second all ranks can do."""
+        rate: Column = self.ranks * self.most / self.full_s
+        return rate
+
+    def together(self, per_s: Column) -> Column:
+        """Prompts that share a step when `per_s` arrive a second: as many as arrive in one, at least one.
+
+        k = x t(k) for the x a rank gets, with t(k) = one + d (k - 1).
+        """
+        each = per_s / self.ranks
+        more_s = (self.full_s - self.one_s) / np.maximum(self.most - 1, 1.0)
+        room = 1 - each * more_s
+        wanted = np.where(room > 0, each * (self.one_s - more_s) / np.where(room > 0, room, 1.0), self.most)
+        return np.clip(wanted, 1.0, self.most)
+
+    def step_s(self, together: Column) -> Column:
+        """Seconds of a step chain with so many prompts."""
+        more_s = (self.full_s - self.one_s) / np.maximum(self.most - 1, 1.0)
+        return self.one_s + more_s * (together - 1)
+
+    def residence_s(self, per_s: Column, requests: Column) -> Column:
+        """Seconds a prompt is here, waiting included, when `per_s` of `requests` in the loop pass a second.
+
+        The longer of two: the rest of the running step and its own, k prompts together; and mean-value analysis of m
+        servers of service S = full / most, as one of S / m behind a delay of S (m - 1) / m (Seidmann et al. 1987),
+        whose queue one of N customers finds shorter by (N - 1) / N (Schweitzer):
+
+            R = S (m - 1) / m + S / m / (1 - (N - 1) / N x S / m)
+        """
+        m, service_s = self.ranks, self.full_s / self.most
+        seen = np.maximum(requests - 1, 0.0) / np.maximum(requests, 1.0)
+        busy = np.minimum(seen * per_s * service_s / m, 1 - 1e-12)
+        queued_s = service_s * (m - 1) / m + service_s / m / (1 - busy)
+        own_s = self.step_s(self.together(per_s))
+        rest_s = np.minimum(seen * per_s * self.one_s / m, 1.0) * own_s / 2
+        residence: Column = np.maximum(queued_s, rest_s + own_s) + self.behind_s
+        return residence
+
+
+@dataclass(frozen=True)
+class DecodeSteps:
+    """The decode step at a few numbers of requests decoding over the pool; [POINTS, n], rising along the first axis."""
+
+    decoding: Column
+    step_s: Column
+
+    def at(self, decoding: Column) -> Column:
+        """Seconds of a step, in a straight line between the points."""
+        found: Column = self.step_s[0]
+        for low, high, low_s, high_s in zip(
+            self.decoding, self.decoding[1:], self.step_s, self.step_s[1:], strict=False
+        ):
+            share = np.clip((decoding - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
+            found = np.where(decoding > low, low_s + share * (high_s - low_s), found)
+        return found
+
+
+@dataclass(frozen=True)
+class Shares:
+    """The steady state of both pools (columns): requests a second, and how many of them decode."""
+
+    per_s: Column
+    decoding: Column
+
+
+def shares(
+    prompts: PromptServers, steps: DecodeSteps, between_s: Column, tokens: float, requests: Column, most_per_s: Column
+) -> Shares:
+    """How N requests that go round and round split over prefill, transfer (`between_s`, and all else) and decoding.
+
+    Customers of a closed network add up (Little's law at each station):
+
+        N = x (R_prefill(x) + between + tokens t(n)),   n = x tokens t(n)
+
+    solved for n by halving, as x rises with it. The pool with the lowest rate holds x down: prefill ranks by their
+    residence, `most_per_s` (links) and the largest n the decode pool has seats for as bounds; requests beyond wait.
+    """
+    low, high = np.zeros_like(requests), steps.decoding[-1]
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        per_s = middle / (tokens * steps.at(middle))
+        too_many = (per_s > np.minimum(most_per_s, prompts.prompts_per_s)) | (
+            middle + per_s * (prompts.residence_s(per_s, requests) + between_s) > requests
+        )
+        low, high = np.where(too_many, low, middle), np.where(too_many, middle, high)
+    return Shares(per_s=low / (tokens * steps.at(low)), decoding=low)
