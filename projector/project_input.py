@@ -124,7 +124,8 @@ def assumptions(
     if model.is_moe:
         found.append(_routing(software, workload.expert_imbalance))
     if model.mtp_layers and not model.trained_mtp_layers and not (batch.phase[0] == "training" and software.trains_mtp):
-        found.append(Assumption(f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"))
+        left_out = f"{model.mtp_layers} multi-token-prediction layers of the checkpoint are left out"
+        found.append(Assumption(left_out, np.asarray(batch.speculation != "mtp")))
     if workload.adapter is not None:
         found.append(Assumption(_adapter_sentence(workload.adapter, model)))
     if workload.lengths is not None and tokens is not None:

@@ -20,6 +20,7 @@ from projector.cost.engine import Engine, Slot
 from projector.cost.links import Links
 from projector.cost.overlap import AxisTimes
 from projector.cost.serving_memory import Held, ServingNeeds, serving_needs
+from projector.cost.speculation import check_drafters, drafting_host_s, speculation_assumptions, tokens_a_step
 from projector.cost.token_budget import Prompts, most_decoding
 from projector.graph.columns import Column
 from projector.graph.serving_graph import StepWork, serving_graph, serving_scope
@@ -135,17 +136,20 @@ def project_serving(
     """Latencies, throughput and memory of every plan in steady state; columns of shape [len(batch)].
 
     Every engine runs pure decode steps and, while a prompt is prefilled, mixed steps that carry its chunk beside the
-    decoding tokens (`projector.cost.closed_loop`). The mean decode step, its share of mixed steps included, is TPOT
-    and the step of the breakdown; it is that of a device of the slowest stage. Where not one request fits, latencies
-    and throughputs are NaN.
+    decoding tokens (`projector.cost.closed_loop`). The mean decode step, its share of mixed steps included, is the step
+    of the breakdown, that of a device of the slowest stage; over the tokens a request gains in it, it is TPOT. Where
+    not one request fits, latencies and throughputs are NaN.
     """
+    check_drafters(batch, model)
     engine = Engine.of(batch, model, math_dtype, cluster, hardware, load.expert_imbalance)
     needs = engine_needs(engine, load, hardware)
     fleet = _fleet(batch, load, needs)
     prompts = Prompts.of(batch, load.input_len, load.prefix_hit_frac, (fleet.a_rank - 1) / engine.degrees.pp)
-    loop = closed_loop(fleet.a_rank, prompts.chunks, prompts.fit_in_budget, load.output_len, load.length_spread_frac)
+    gained = tokens_a_step(batch, model, load.draft_acceptance_frac)
+    steps = 1.0 + (load.output_len - 1.0) / gained
+    loop = closed_loop(fleet.a_rank, prompts.chunks, prompts.fit_in_budget, steps, load.length_spread_frac)
     pure, mixed = _slots(engine, load, loop, prompts)
-    engine_s = stack.step_s
+    engine_s = stack.step_s + drafting_host_s(batch, fleet.a_rank, load.input_len + load.output_len / 2)
     breakdown = _mean_step(engine, loop, pure, mixed, engine_s)
     latencies = _latencies(engine, fleet, loop, pure, mixed, breakdown.total_s, stack)
     if load.requests_per_slot is not None:
@@ -166,7 +170,7 @@ def project_serving(
         memory=needs.with_requests(fleet.a_rank, fleet.limit),
         metrics=Metrics(
             ttft_s=serves * latencies.ttft_s,
-            tpot_s=serves * latencies.tpot_s,
+            tpot_s=serves * latencies.tpot_s / gained,
             request_latency_s=serves * latencies.request_s,
             decode_tokens_per_s_per_chip=serves * requests_per_s * load.output_len / cluster.chips,
             total_tokens_per_s_per_chip=serves * requests_per_s * (load.input_len + load.output_len) / cluster.chips,
@@ -175,7 +179,7 @@ def project_serving(
         interval=INTERVALS[model.is_moe],
         links=Links(engine.routes, hardware),
         hardware=hardware,
-        assumptions=assumptions,
+        assumptions=(*assumptions, *speculation_assumptions(batch, model, load.draft_acceptance_frac)),
     )
 
 
@@ -193,7 +197,14 @@ def engine_needs(
     prompts = Prompts.of(batch, load.input_len, load.prefix_hit_frac, seqs)
     together = np.maximum(prompts.fit_in_budget, 1.0)
     work = StepWork(
-        seqs, prompts.length, together, prompts.chunk, prompts.length, prompts.chunks, cached=prompts.cached
+        seqs,
+        prompts.length,
+        together,
+        prompts.chunk,
+        prompts.length,
+        prompts.chunks,
+        cached=prompts.cached,
+        rows_each=prompts.rows_each,
     )
     scope = serving_scope(batch, engine.degrees, engine.model, engine.math_dtype, work)
     operators = serving_graph(batch, engine.model, engine.math_dtype, work)
@@ -236,11 +247,19 @@ def _slots(engine: Engine, load: Load, loop: Loop, prompts: Prompts) -> tuple[Sl
 
 def _work(load: Load, prompts: Prompts, decoding: Column, together: Column) -> StepWork:
     """A step with `together` prompts beside `decoding` requests at their mean context."""
-    context = np.full_like(decoding, load.input_len + load.output_len / 2)
-    return StepWork(decoding, context, together, prompts.chunk, prompts.length, prompts.chunks, cached=prompts.cached)
+    return StepWork(
+        decoding,
+        np.full_like(decoding, load.input_len + load.output_len / 2),
+        together,
+        prompts.chunk,
+        prompts.length,
+        prompts.chunks,
+        cached=prompts.cached,
+        rows_each=prompts.rows_each,
+    )
 
 
-def _mean_step(engine: Engine, loop: Loop, pure: Slot, mixed: Slot, engine_s: float) -> BreakdownColumns:
+def _mean_step(engine: Engine, loop: Loop, pure: Slot, mixed: Slot, engine_s: Column | float) -> BreakdownColumns:
     """The mean step a decoding request sees.
 
         step = pp ((1 - f) t_pure + f t_mixed) + engine

@@ -28,7 +28,11 @@ class Loop:
 
 
 def closed_loop(
-    running: Column, chunks: Column, fit_in_chunk: Column, output_len: float, length_spread_frac: float = 0.0
+    running: Column,
+    chunks: Column,
+    fit_in_chunk: Column,
+    output_len: Column | float,
+    length_spread_frac: float = 0.0,
 ) -> Loop:
     """c requests that alternate between one prefill server and Z = output_len - 1 decode steps.
 
@@ -41,7 +45,7 @@ def closed_loop(
     `return_variability`) l / (1 - exp(-l)) for l prompts a step, the mean of a Poisson count that is not 0.
     Left out: preemption, requests that keep step with each other because they started together.
     """
-    z = np.full_like(running, max(output_len - 1.0, 0.0))
+    z = np.zeros_like(running) + np.maximum(output_len - 1.0, 0.0)
     fit = np.maximum(fit_in_chunk, 1.0)
     service = chunks / fit
     prefill = chunks + waiting(running, service, chunks, z, length_spread_frac * z)

@@ -12,7 +12,7 @@ its bytes beside them, however large the share. An engine whose share the contex
 refused by the chip when it starts. Trainium's engines have no such share: a flat reserve stands there.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from projector.cost.memory import MemoryColumns, device_bytes, reserve_bytes, runtime_bytes
 from projector.cost.stages import Stage
 from projector.graph.columns import Column, Switch
-from projector.graph.operator import Operator, sort_place
+from projector.graph.drafting import drafters
+from projector.graph.operator import DRAFT, Operator, sort_place
 from projector.graph.scope import Scope, kv_bytes_per_token
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
@@ -179,6 +180,18 @@ def _held_tokens(window: int | None, tokens: Column | float, block_tokens: Colum
     return whole if window is None else np.minimum(whole, np.where(tokens > window, window + block_tokens - 1.0, whole))
 
 
+def draft_kv_bytes_per_request(
+    batch: PlanBatch, scope: Scope, stage: Stage, tokens: Column | float, block_tokens: Column | float
+) -> Column:
+    """KV bytes of the drafter's own layers for a request of `tokens` tokens; 0 where none drafts with layers."""
+    held = scope.zero
+    for drafter in drafters(batch, scope.model):
+        each = kv_bytes_per_token(drafter.model, scope.tp, batch.kv_cache_dtype)
+        layers = np.where(drafter.plans, drafter.layers, 0.0) * stage.places[DRAFT]
+        held = held + layers * each * _held_tokens(None, tokens, block_tokens)
+    return held
+
+
 @dataclass(frozen=True)
 class Held:
     """Tokens whose keys and values an engine holds: of a request alone, and of a prefix its requests share."""
@@ -190,7 +203,7 @@ class Held:
 def serving_needs(
     batch: PlanBatch,
     scope: Scope,
-    operators: Iterable[Operator],
+    operators: Sequence[Operator],
     stage: Stage,
     hardware: HardwareProfile,
     held: Held,
@@ -208,19 +221,26 @@ def serving_needs(
     copies = scope.tokens * model.experts_per_token / scope.tp * model.expert_features * scope.act_bytes
     logits = scope.head_tokens * model.vocab_size * (scope.act_bytes + 4.0)
     kv_dtype = batch.kv_cache_dtype
-    shared = kv_bytes_per_request(model, scope.tp, kv_dtype, stage, held.shared_tokens) if held.shared_tokens else 0.0
+    # slots for drafted tokens are there before anybody knows whether they are accepted
+    own, block = held.own_tokens + batch.speculative_tokens, batch.kv_block_tokens
+    shared = scope.zero
+    if held.shared_tokens:
+        shared = kv_bytes_per_request(model, scope.tp, kv_dtype, stage, held.shared_tokens)
+        shared = shared + draft_kv_bytes_per_request(batch, scope, stage, held.shared_tokens, 1.0)
+    expert_bytes = scope.of_experts().weight_bytes
+    main = tuple(operator for operator in operators if operator.place != DRAFT)
+    drafting = tuple(operator for operator in operators if operator.place == DRAFT)
     reserve, claimed = _outside_and_claimed(batch, hardware, capacity_bytes)
     return ServingNeeds(
-        weights_bytes=serving_weights_bytes(operators, stage, scope.weight_bytes, scope.of_experts().weight_bytes),
-        draft_bytes=scope.zero,
+        weights_bytes=serving_weights_bytes(main, stage, scope.weight_bytes, expert_bytes),
+        draft_bytes=serving_weights_bytes(drafting, stage, scope.weight_bytes, expert_bytes),
         step_bytes=4 * hidden + inner + 2 * copies + logits,
         graphs_bytes=np.where(batch.cuda_graphs & (hardware.kind == "gpu"), CUDA_GRAPH_BYTES, 0.0),
         reserve_bytes=reserve,
         claimed_bytes=claimed,
-        kv_bytes_per_request=kv_bytes_per_request(
-            model, scope.tp, kv_dtype, stage, held.own_tokens, batch.kv_block_tokens
-        ),
-        prefix_bytes=scope.zero + shared,
+        kv_bytes_per_request=kv_bytes_per_request(model, scope.tp, kv_dtype, stage, own, block)
+        + draft_kv_bytes_per_request(batch, scope, stage, own, block),
+        prefix_bytes=shared,
         capacity_bytes=capacity_bytes,
     )
 

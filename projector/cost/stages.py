@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projector.graph.columns import Column, Switch
-from projector.graph.operator import Place, sort_place
+from projector.graph.operator import DRAFT, Place, sort_place
 from projector.specs.architecture import ModelArchitecture
 
 
@@ -115,7 +115,10 @@ def in_flight(pp: Column, virtual_stages: Column, micro_batches: Column, *, rank
 def _stage(
     model: ModelArchitecture, layers: Column, embedding: Column, head: Column, sends: Column, held: Column
 ) -> Stage:
-    return Stage({"layer": layers, **_sorts(model, layers), "embedding": embedding, "head": head, "stage": sends}, held)
+    return Stage(
+        {"layer": layers, **_sorts(model, layers), "embedding": embedding, "head": head, DRAFT: head, "stage": sends},
+        held,
+    )
 
 
 def _sorts(model: ModelArchitecture, layers: Column) -> dict[Place, Column]:

@@ -14,12 +14,14 @@ class Prompts:
 
     length      tokens of a prompt, cached: those whose keys and values a prefix cache holds, computed: the others
     budget      prompt tokens a mixed step may carry
+    rows_each   tokens each decoding request brings to a step, its last and the drafted ones
     chunks      steps a prompt is cut into, chunk: tokens of the mean one
     """
 
     length: Column
     cached: Column
     budget: Column
+    rows_each: Column
 
     @classmethod
     def of(cls, batch: PlanBatch, input_len: float, prefix_hit_frac: float, decoding: Column) -> "Prompts":
@@ -34,12 +36,9 @@ class Prompts:
         length = np.full(len(batch), float(input_len))
         cached = prefix_hit_frac * length
         chunk = np.where(batch.chunked_prefill_tokens == 0, length - cached, batch.chunked_prefill_tokens)
-        left = np.where(
-            batch.max_batched_tokens == 0,
-            np.inf,
-            batch.max_batched_tokens - decoding * (1.0 + batch.speculative_tokens),
-        )
-        return cls(length, cached, np.maximum(np.minimum(chunk, left), 1.0))
+        rows_each = 1.0 + batch.speculative_tokens
+        left = np.where(batch.max_batched_tokens == 0, np.inf, batch.max_batched_tokens - decoding * rows_each)
+        return cls(length, cached, np.maximum(np.minimum(chunk, left), 1.0), rows_each)
 
     @property
     def computed(self) -> Column:

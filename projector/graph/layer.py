@@ -19,13 +19,13 @@ def forward(scope: Scope, *, training: bool) -> Iterator[Operator]:
     yield from embedding(scope)
     if scope.sorts:
         for number, sort in enumerate(scope.sorts):
-            for operator in _layer_of_sort(sort):
+            for operator in layer_of_sort(sort):
                 yield replace(operator, place=sort_place(number), part=operator.place)
     else:
         yield from _layer(scope)
     yield from head(scope, training=training)
     if scope.prediction is not None:
-        yield from prediction(scope, _layer_of_sort(scope.prediction), training=training)
+        yield from prediction(scope, layer_of_sort(scope.prediction), training=training)
 
 
 def _layer(scope: Scope) -> Iterator[Operator]:
@@ -38,7 +38,7 @@ def _layer(scope: Scope) -> Iterator[Operator]:
         yield from moe_block(scope)
 
 
-def _layer_of_sort(scope: Scope) -> Iterator[Operator]:
+def layer_of_sort(scope: Scope) -> Iterator[Operator]:
     """One layer of a sort: mixer, MLP, or both."""
     sort = scope.model.sort
     assert sort is not None

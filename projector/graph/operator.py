@@ -13,7 +13,9 @@ from projector.graph.columns import Column, Switch
 # "layer", "dense_layer", "moe_layer", "full_attention_layer" and "sliding_attention_layer" are places of models whose
 # layers differ in no other way; a model that lists the sorts of its layers has `sort_place` for each.
 Place = str
-OUTSIDE_LAYERS: frozenset[Place] = frozenset({"embedding", "head", "mtp_head", "stage"})
+# What drafts tokens for a serving engine, beside the head, is a place of its own.
+DRAFT: Place = "draft"
+OUTSIDE_LAYERS: frozenset[Place] = frozenset({"embedding", "head", "mtp_head", DRAFT, "stage"})
 
 
 def sort_place(number: int) -> Place:

@@ -1,15 +1,17 @@
 """The operator graph of one step of a serving engine: decoding requests, with or without a prefill chunk."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from projector.graph.columns import DTYPE_BYTES, Column, lookup
+from projector.graph.drafting import drafts
 from projector.graph.engine_kernels import BEST_KERNELS, ChipKernels, engine_kernels
 from projector.graph.groups import Degrees
 from projector.graph.layer import forward
 from projector.graph.operator import Operator
 from projector.graph.scope import AttentionWork, RoutedExperts, Scope, causal_pairs
+from projector.graph.step_work import StepWork as StepWork
 from projector.graph.sync import pipeline_sends
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.plan_batch import Column as AnyColumn
@@ -18,41 +20,6 @@ from projector.specs.software import SERVING
 
 # Bytes of an element DeepEP sends to a narrow expert: 8 bit with an fp32 scale for 128 of them (its README).
 NARROW_SENT_BYTES = 1.0 + 4.0 / 128.0
-
-
-@dataclass(frozen=True)
-class StepWork:
-    """What one step of one attention rank works on (columns).
-
-    decoding        requests that decode, `context` tokens behind each
-    prompts         prompts whose chunk is in the step (0 in a pure decode step)
-    chunk           prompt tokens of each, prompt: their whole length, chunks: how many chunks a prompt is cut into
-    cached          prompt tokens that a prefix cache holds: they are read and not computed
-    rows_each       rows of each decoding request: its last token, and the drafted ones that are verified with it
-    """
-
-    decoding: Column
-    context: Column
-    prompts: Column
-    chunk: Column
-    prompt: Column
-    chunks: Column
-    cached: Column | float = 0.0
-    rows_each: Column | float = 1.0
-
-    @property
-    def decoded_rows(self) -> Column:
-        """Rows of decoding requests."""
-        return self.decoding * self.rows_each
-
-    @property
-    def tokens(self) -> Column:
-        """Rows that pass the layers."""
-        return self.decoded_rows + self.prompts * self.chunk
-
-    def split(self, parts: Column) -> "StepWork":
-        """One of so many equal parts of the step: fewer requests, and of prompts fewer rows of each."""
-        return replace(self, decoding=self.decoding / parts, prompts=self.prompts / parts)
 
 
 def serving_graph(
@@ -67,11 +34,17 @@ def serving_graph(
     kernels of an engine.
 
     math_dtype is what GEMMs run in (the narrower of weight and compute dtype the chip offers); weights are read at
-    weight_dtype, keys and values at kv_cache_dtype. No backward pass, no sharding over data ranks.
+    weight_dtype, keys and values at kv_cache_dtype. No backward pass, no sharding over data ranks. Where tokens are
+    speculated on, what drafts them runs beside the step, on the last stage.
     """
-    scope = serving_scope(batch, Degrees.of(batch), model, math_dtype, work, experts)
+    degrees = Degrees.of(batch)
+
+    def scope_of(of: ModelArchitecture, on: StepWork) -> Scope:
+        return serving_scope(batch, degrees, of, math_dtype, on, experts)
+
+    scope = scope_of(model, work)
     operators = (*forward(scope, training=False), *pipeline_sends(scope, scope.one, ("forward",)))
-    return tuple(engine_kernels(operators, batch, scope, kernels))
+    return (*engine_kernels(operators, batch, scope, kernels), *drafts(batch, model, work, scope_of, kernels))
 
 
 @dataclass(frozen=True)
