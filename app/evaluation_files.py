@@ -66,7 +66,7 @@ def for_served_topk(
     """Workloads and serving rows of the files; of either kind that none of them holds, from beside them."""
     texts = tuple(_read(existing(paths), say))
     workloads = [text for text in texts if kind_of(text) == "workloads"]
-    rows = [text for text in texts if kind_of(text) == "rows"]
+    rows = [text for text in texts if kind_of(text) in ("rows", "serving")]
     workloads += [] if workloads else _read(_beside(paths, (WORKLOADS,)), say)
     rows += [] if rows else _read(_beside(paths, (SERVED,)), say)
     if not workloads or not rows:

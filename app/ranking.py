@@ -41,6 +41,8 @@ def ranking_of(request: RankRequest) -> SpaceRanking:
         slo=request.slo,
         stack=_stack(request.framework, request.workload),
     )
+    if request.measured is not None:
+        task = task.anchored(request.measured)
     return rank_space(
         task, objective=request.objective, top=request.top, pareto=request.pareto, relieve=request.relieve
     )

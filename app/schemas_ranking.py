@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from projector.anchor.serving_point import MeasuredServing
 from projector.ranking.rank import MOST_TOP
 from projector.ranking.sizing import MOST_MACHINES
 from projector.ranking.sizing_records import ChipCounts, SizingTarget
@@ -30,6 +31,10 @@ class RankRequest(Record):
     objective: str | None = Field(None, description="name of an objective of the phase; None: the phase's default")
     pareto: tuple[str, ...] = Field((), description="two to four objectives whose Pareto set is wanted; (): none")
     relieve: Cause | None = Field(None, description="a diagnosed cause: layouts by what they save of its term, too")
+    measured: MeasuredServing | None = Field(
+        None,
+        description="serving: what was measured of current_plan under this workload, which corrects its neighbours",
+    )
     top: int = Field(DEFAULT_TOP, ge=1, le=MOST_TOP, description="layouts wanted")
     slo: Slo = Slo()
     constraints: Constraints = Constraints()

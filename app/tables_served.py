@@ -1,8 +1,9 @@
-"""`shardwise eval topk --phase serving` for people."""
+"""`shardwise eval topk --phase serving` and `shardwise eval anchor` of serving rows, for people."""
 
 from agents.evaluation.reports_served import DegreesReport, ServedTopkReport, ServedWorkload
+from agents.evaluation.reports_serving_anchor import ServingAnchorReport
 from app.tables_eval import rate_text, show_reasons
-from app.tables_parts import LEFT, RIGHT, bullets, console, heading, section, table
+from app.tables_parts import LEFT, RIGHT, bullets, console, heading, paragraph, section, table
 from app.wording import UNKNOWN, percent, plain
 
 
@@ -58,3 +59,33 @@ def _show_degrees(degrees: DegreesReport) -> None:
     headers = ("sweeps", "n", "right", "within 10 %", "smallest is best", "points", "error", "bias (median)")
     out.print(table(headers, rows, (LEFT, *(RIGHT,) * 7)))
     show_reasons(out, "Sweeps not projected, counted as missed", degrees.refusals)
+
+
+def show_serving_anchor(report: ServingAnchorReport) -> None:
+    """Errors of an engine's other points, without and with one that was measured."""
+    out = console()
+    heading(
+        out,
+        f"{report.n_points} points of {report.n_engines} engines, each the measured one once: {report.n_pairs} pairs",
+    )
+    paragraph(
+        out,
+        "mean absolute error of an engine's other points, every engine weighing the same (median over pairs in "
+        "parentheses): as modelled, and corrected by one measured point; in interval: of TPOT, share measured inside "
+        "the corrected 80 % interval",
+    )
+    rows = [
+        (
+            one.value,
+            str(one.pairs),
+            percent(one.tpot_modelled_mape),
+            percent(one.tpot_anchored_mape),
+            percent(one.tpot_coverage_80),
+            f"{percent(one.ttft_modelled_mape)} ({percent(one.ttft_modelled_median)})",
+            f"{percent(one.ttft_anchored_mape)} ({percent(one.ttft_anchored_median)})",
+        )
+        for one in report.by_distance
+    ]
+    headers = ("differs in", "pairs", "TPOT modelled", "anchored", "in interval", "TTFT modelled", "anchored")
+    out.print(table(headers, rows, (LEFT, *(RIGHT,) * 6)))
+    show_reasons(out, "Points that nothing is anchored to", report.refused_anchors)

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from projector.anchor.serving_point import MeasuredServing
 from projector.errors import InvalidDescription, UnknownName
 from projector.specs.cluster import ClusterSpec
 from projector.specs.objective import Slo
@@ -110,17 +111,26 @@ def plan_of(text: str, phase: str, option: str = "--plan") -> ParallelismPlan:
 
 def slo_of(text: str | None) -> Slo:
     """Budgets from "ttft_ms=500,tpot_ms=25"; none for None. UnknownName, InvalidDescription."""
+    return described(Slo, {} if text is None else _numbers_of(text, "--slo", "latency budget", Slo))
+
+
+def measured_of(text: str) -> MeasuredServing:
+    """What was measured, from "tpot_ms=21,ttft_ms=240". UnknownName, InvalidDescription."""
+    return described(MeasuredServing, _numbers_of(text, "--measured", "measured figure", MeasuredServing))
+
+
+def _numbers_of(text: str, option: str, kind: str, record: type[BaseModel]) -> dict[str, str]:
     values: dict[str, str] = {}
-    for item in [] if text is None else listed(text):
+    for item in listed(text):
         key, separator, value = item.partition("=")
-        if key not in Slo.model_fields:
-            raise UnknownName("latency budget", key, Slo.model_fields)
+        if key not in record.model_fields:
+            raise UnknownName(kind, key, record.model_fields)
         if not separator or key in values:
             raise InvalidDescription(
-                f"--slo: {item!r}", hint="each budget once, for example --slo ttft_ms=500,tpot_ms=25"
+                f"{option}: {item!r}", hint=f"each once, for example {option} tpot_ms=25,ttft_ms=500"
             )
         values[key] = value
-    return described(Slo, values)
+    return values
 
 
 def fields_of(text: str, option: str) -> dict[str, int | bool | str]:

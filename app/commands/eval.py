@@ -48,7 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     topk.add_argument("--workloads", action="store_true", help="every workload, in the document (--json)")
     corrected = "what one measured run of a sweep is worth for projecting the others"
     anchor = actions.add_parser("anchor", help=corrected, description=corrected)
-    anchor.add_argument("files", nargs="+", type=Path, metavar="FILE", help="rows (.jsonl), or vTrain (.csv)")
+    anchor.add_argument(
+        "files", nargs="+", type=Path, metavar="FILE", help="rows (.jsonl), vTrain (.csv), serving rows"
+    )
     anchor.add_argument("--json", action="store_true", help="print one JSON document")
     for action in (accuracy, topk):
         action.add_argument("--ids", action="store_true", help="list what was refused by id")
@@ -142,8 +144,22 @@ def _anchor(arguments: argparse.Namespace) -> None:
     from app.tables_anchor import show_anchor
 
     material = for_accuracy(arguments.files, say)
+    if material.serving:
+        _serving_anchor(arguments, material.serving)
+        return
     report = anchor_report(material.rows, material.strata, say=say)
     if arguments.json:
         print_document(report)
     else:
         show_anchor(report)
+
+
+def _serving_anchor(arguments: argparse.Namespace, rows: "Sequence[ServingRow | Unreadable]") -> None:
+    from agents.evaluation.serving_anchoring import serving_anchor_report
+    from app.tables_served import show_serving_anchor
+
+    report = serving_anchor_report(rows, say=say)
+    if arguments.json:
+        print_document(report)
+    else:
+        show_serving_anchor(report)

@@ -9,6 +9,7 @@ from app.commands.described import (
     described,
     fields_of,
     listed,
+    measured_of,
     plan_of,
     slo_of,
     workload_of,
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=int, default=10, metavar="N", help="layouts to show (default 10)")
     parser.add_argument("--pareto", metavar="NAME,NAME,...", help="two to four objectives: show their Pareto set")
     parser.add_argument("--current", metavar="KEY=VALUE,...", help="the plan that runs: gains are told against it")
+    parser.add_argument("--measured", metavar="KEY=X,...", help="serving: of --current, as tpot_ms=21,ttft_ms=240")
     parser.add_argument("--relieve", metavar="CAUSE", help="a diagnosed cause: show what saves most of its time")
     parser.add_argument("--framework", metavar="NAME", help="training stack that runs it, for example megatron-bridge")
     parser.add_argument("--fix", metavar="KEY=VALUE,...", help="plan fields with the only value allowed")
@@ -65,6 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
             "objective": arguments.objective,
             "pareto": () if arguments.pareto is None else listed(arguments.pareto),
             "relieve": arguments.relieve,
+            "measured": None if arguments.measured is None else measured_of(arguments.measured),
             "top": arguments.top,
             "slo": slo_of(arguments.slo),
             "constraints": described(Constraints, limits),

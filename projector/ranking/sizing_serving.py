@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import ceil
+from math import ceil, gcd
 
 from projector.breakdown import Interval, Projection
 from projector.errors import InvalidDescription
@@ -40,8 +40,8 @@ def size_serving(
 
         generated tokens a second = tokens a second and chip * chips, requests a second = that / output_len
 
-    scale_to: where a machine serves less than the target, as many copies of it side by side as reach it, up to so many
-    chips: replicas share nothing, so rates add up and latencies stay. None: the machines as they are.
+    scale_to: of each machine's plan as many engines side by side as the target needs, on up to so many chips: engines
+    share nothing, so rates add up and latencies stay. None, or where more were needed: the machines as they are.
     A machine whose price is unknown is ranked by its chips apart. say: told of each machine as it is done.
     InvalidDescription for a workload that is not serving, lacks a length or states its load, a target of training, and
     constraints that contradict themselves.
@@ -105,20 +105,25 @@ def _option(
     machine: Machine, task: Task, found: SpaceRanking, target: SizingTarget, scale_to: int | None
 ) -> SizingOption:
     projection = found.ranked[0].projection
-    copies = ceil(max(_short(target, _rate(projection), task.workload), 1.0) * (1 - 1e-9))
-    if scale_to is not None and copies > 1 and copies * machine.chips <= min(scale_to, MOST_DEVICES):
-        machine = replace(machine, chips=copies * machine.chips)
-        projection = _side_by_side(projection, copies)
+    plan = projection.plan
+    # the smallest fleet with as many engines of each pool for one of the other
+    parts = gcd(plan.replicas, plan.prefill_replicas)
+    needed = ceil(max(_short(target, _rate(projection), task.workload) * parts * (1 - 1e-9), 1.0))
+    chips = machine.chips * needed // parts
+    whole = machine.chips * needed % parts == 0
+    if scale_to is not None and whole and chips <= min(scale_to, MOST_DEVICES):
+        machine = replace(machine, chips=chips)
+        projection = _side_by_side(projection, needed, parts)
     return _told(machine, projection, found, target, task)
 
 
-def _side_by_side(one: Projection, copies: int) -> Projection:
-    """So many fleets that share nothing: figures of a chip and of a request stay, those of all chips add up."""
+def _side_by_side(one: Projection, needed: int, parts: int) -> Projection:
+    """needed of the parts of a fleet, which share nothing: figures of a chip and of a request stay, sums follow."""
     plan = one.plan
-    many = {"dp": plan.dp * copies, "prefill_replicas": plan.prefill_replicas * copies}
-    changed: dict[str, object] = {"plan": plan.model_copy(update=many), "chips": one.chips * copies}
+    many = {"dp": plan.dp * needed // parts, "prefill_replicas": plan.prefill_replicas * needed // parts}
+    changed: dict[str, object] = {"plan": plan.model_copy(update=many), "chips": one.chips * needed // parts}
     if one.max_concurrency is not None:
-        changed["max_concurrency"] = one.max_concurrency * copies
+        changed["max_concurrency"] = one.max_concurrency * needed / parts
     return one.model_copy(update=changed)
 
 

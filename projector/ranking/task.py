@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from projector.anchor.serving_point import MeasuredServing, ServingPoint, anchored_serving, serving_point
 from projector.batch_projection import ProjectionBatch
 from projector.errors import InvalidDescription
 from projector.project import project_many
@@ -33,7 +34,8 @@ class Stack:
 
 @dataclass(frozen=True)
 class Task:
-    """One search space. current: the plan that runs, where one does; stack: what runs it, None for any current one."""
+    """One search space. current: the plan that runs, where one does; stack: what runs it, None for any current one;
+    point: what was measured of a serving plan, which corrects the projections of its neighbours."""
 
     workload: WorkloadSpec
     architecture: ModelArchitecture
@@ -43,6 +45,7 @@ class Task:
     current: ParallelismPlan | None = None
     slo: Slo = field(default_factory=Slo)
     stack: Stack | None = None
+    point: ServingPoint | None = None
 
     def space(self, most: int) -> BlockedSpace:
         """Every legal plan that the stack runs, in blocks.
@@ -68,7 +71,7 @@ class Task:
 
         Errors as `project_many`.
         """
-        return project_many(
+        found = project_many(
             plans,
             self.workload,
             self.architecture,
@@ -77,6 +80,19 @@ class Task:
             software=CURRENT if self.stack is None else self.stack.software,
             all_seats_taken=True,
         )
+        return found if self.point is None else anchored_serving(found, self.point, self.workload)
+
+    def anchored(self, measured: MeasuredServing) -> "Task":
+        """With what was measured of the plan that runs, under this workload. InvalidDescription as `serving_point`, and
+        without such a plan or in training, where a trace is what corrects."""
+        if self.workload.phase != "serving":
+            raise InvalidDescription("measured is of a serving plan", hint="give a trace of a training run")
+        if self.current is None:
+            raise InvalidDescription(
+                "measured figures of no plan", hint="state current_plan, the plan that was measured"
+            )
+        now = self.project(PlanBatch.from_plans([self.current]), self.cluster)
+        return replace(self, point=serving_point(now, self.workload, measured))
 
 
 def good(objective: Objective, projected: ProjectionBatch) -> NDArray[np.float64]:
