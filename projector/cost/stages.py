@@ -80,8 +80,8 @@ def stages(model: ModelArchitecture, pp: Column, virtual_stages: Column, micro_b
 
     which for the first stage gives Korthikanti et al. 2022's factor 1 + (p - 1) / (p v) over L layers.
     Serving looks at these positions; a training step at every stage (`projector.cost.pipeline_stages`).
-    Left out: layers of different cost spread unevenly (dense first layers count as if mixed in, save that a stage
-    holds at most as many MoE layers as the model), and chunks of unequal size when pp * vp does not divide the layers.
+    Leading dense layers stand on the first stage. Left out: sorts of layers spread unevenly, leading dense layers past
+    the first of the middle stages, and chunks of unequal size when pp * vp does not divide the layers.
     """
     alone = (pp == 1) * 1.0
     most, fewest = np.ceil(model.layers / pp), np.maximum(np.floor(model.layers / pp), 1.0)
@@ -90,10 +90,26 @@ def stages(model: ModelArchitecture, pp: Column, virtual_stages: Column, micro_b
     most, fewest = (np.where(ends, (model.layers + 2) / pp - 1, even) for even in (most, fewest))
     one = zero + 1.0
     return Stages(
-        first=_stage(model, most, one, alone, zero, in_flight(pp, virtual_stages, micro_batches, rank=zero)),
-        middle=_stage(model, middle, alone, alone, one, in_flight(pp, virtual_stages, micro_batches, rank=zero + 1)),
-        last=_stage(model, fewest, alone, one, one, in_flight(pp, virtual_stages, micro_batches, rank=pp - 1)),
-        whole=replace(_stage(model, zero + model.layers, one, one, pp, one), stands_for=pp),
+        first=_stage(model, most, zero, one, alone, zero, in_flight(pp, virtual_stages, micro_batches, rank=zero)),
+        middle=_stage(
+            model,
+            middle,
+            np.where(pp > 1, most, 0.0),
+            alone,
+            alone,
+            one,
+            in_flight(pp, virtual_stages, micro_batches, rank=zero + 1),
+        ),
+        last=_stage(
+            model,
+            fewest,
+            model.layers - fewest,
+            alone,
+            one,
+            one,
+            in_flight(pp, virtual_stages, micro_batches, rank=pp - 1),
+        ),
+        whole=replace(_stage(model, zero + model.layers, zero, one, one, pp, one), stands_for=pp),
     )
 
 
@@ -113,21 +129,33 @@ def in_flight(pp: Column, virtual_stages: Column, micro_batches: Column, *, rank
 
 
 def _stage(
-    model: ModelArchitecture, layers: Column, embedding: Column, head: Column, sends: Column, held: Column
-) -> Stage:
+    model: ModelArchitecture, layers: Column, before: Column, embedding: Column, head: Column, sends: Column,
+    held: Column,
+) -> Stage:  # fmt: skip
     return Stage(
-        {"layer": layers, **_sorts(model, layers), "embedding": embedding, "head": head, DRAFT: head, "stage": sends},
+        {
+            "layer": layers,
+            **_sorts(model, layers, before),
+            "embedding": embedding,
+            "head": head,
+            DRAFT: head,
+            "stage": sends,
+        },
         held,
     )
 
 
-def _sorts(model: ModelArchitecture, layers: Column) -> dict[Place, Column]:
-    """Layers of each sort among `layers` layers; sorts a model lists count as evenly mixed."""
+def _sorts(model: ModelArchitecture, layers: Column, before: Column) -> dict[Place, Column]:
+    """Layers of each sort among `layers` layers behind `before` others; sorts a model lists count as evenly mixed."""
     if model.sorts:
         return {sort_place(number): layers * (sort.layers / model.layers) for number, sort in enumerate(model.sorts)}
-    # experts in one of so many layers spread evenly; behind leading dense layers a stage may hold experts only
-    spread = model.moe_layers / model.layers if model.moe_every_layers > 1 else 1.0
-    moe = np.minimum(layers * spread, float(model.moe_layers))
+    # experts in one of so many layers spread evenly; behind leading dense layers a stage holds experts only
+    if model.moe_every_layers > 1:
+        moe = layers * (model.moe_layers / model.layers)
+    elif model.is_moe:
+        moe = layers - np.clip(model.first_dense_layers - before, 0.0, layers)
+    else:
+        moe = 0.0 * layers
     sliding = layers * (model.windowed_layers / model.layers)
     return {
         "dense_layer": layers - moe,
