@@ -15,6 +15,7 @@ from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes
 from projector.cost.pools import POINTS, DecodeSteps, PromptServers, decode_pool, prefill_pool, shares
 from projector.cost.serving_memory import Held, ServingNeeds, serving_needs
+from projector.cost.speculation import check_drafters, drafting_host_s, speculation_assumptions, tokens_a_step
 from projector.cost.token_budget import Prompts, most_decoding
 from projector.errors import InvalidDescription
 from projector.graph.columns import Column
@@ -30,7 +31,10 @@ from projector.specs.serving_stack import ANY_ENGINE, ServingStack
 
 @dataclass(frozen=True)
 class Pools:
-    """Both pools of every plan, each as engines of its own, how prompts are cut, and the memory a device needs."""
+    """Both pools of every plan, each as engines of its own, how prompts are cut, and the memory a device needs.
+
+    gained: tokens a request gains in a decode step, 1 without speculation.
+    """
 
     prefill: Engine
     decode: Engine
@@ -39,6 +43,7 @@ class Pools:
     decode_needs: ServingNeeds
     load: Load
     stack: ServingStack
+    gained: Column
 
     @property
     def seats(self) -> Column:
@@ -88,6 +93,7 @@ def project_disaggregated(
             f"{load.arrivals} arrivals at a prefill pool are not modelled",
             hint="state a closed loop of requests (concurrency), or plans without a prefill pool",
         )
+    check_drafters(batch, model)
     pools = _pools(batch, model, load, math_dtype, cluster, hardware, stack)
     prompts = _prompt_servers(pools)
     moved = transfer(batch, model, load.input_len, pools.prompts.chunks, cluster, hardware)
@@ -95,9 +101,10 @@ def project_disaggregated(
     requests = np.zeros(len(batch)) + load.concurrency
     links_per_s = np.minimum(prompts.ranks, pools.decode.batch.dp) / moved.wire_s
     # one step of the decode engine shows the first token, each other one takes another
-    found = shares(prompts, _decode_steps(pools), between_s, load.output_len, requests, links_per_s)
+    steps = load.output_len / pools.gained
+    found = shares(prompts, _decode_steps(pools), between_s, steps, requests, links_per_s)
     step = _decode_step(pools, found.decoding)
-    tpot_s = step.total_s
+    tpot_s = step.total_s / pools.gained
     request_s = np.maximum(
         between_s + prompts.residence_s(found.per_s, requests) + load.output_len * tpot_s,
         requests / np.minimum(np.minimum(prompts.prompts_per_s, links_per_s), pools.seats / load.output_len / tpot_s),
@@ -111,7 +118,7 @@ def project_disaggregated(
         chips=cluster.chips,
         devices_per_chip=hardware.devices_per_chip,
         price_usd_per_chip_hour=price_usd_per_chip_hour(hardware),
-        step_time_s=tpot_s,
+        step_time_s=step.total_s,
         breakdown=step,
         memory=memory,
         metrics=Metrics(
@@ -125,7 +132,12 @@ def project_disaggregated(
         interval=INTERVALS[model.is_moe],
         links=Links(pools.decode.routes, hardware),
         hardware=hardware,
-        assumptions=(*assumptions, *notes, *_bound_by(pools, prompts, links_per_s, found.per_s, found.decoding)),
+        assumptions=(
+            *assumptions,
+            *notes,
+            *_bound_by(pools, prompts, links_per_s, found.per_s, found.decoding),
+            *speculation_assumptions(batch, model, load.draft_acceptance_frac),
+        ),
     )
 
 
@@ -157,6 +169,7 @@ def _pools(
         decode_needs=_needs(decode, _decode_work(decode, load, most), kept, hardware),
         load=load,
         stack=stack,
+        gained=tokens_a_step(decode.batch, model, load.draft_acceptance_frac),
     )
 
 
@@ -189,7 +202,9 @@ def _decode_work(engine: Engine, load: Load, a_rank: Column) -> StepWork:
     """A pure decode step; a pp-th of the rank's requests in each slot of the pipeline."""
     zero = np.zeros(len(engine.batch))
     context = zero + load.input_len + load.output_len / 2
-    return StepWork(np.maximum(a_rank / engine.degrees.pp, 1.0), context, zero, zero + 1.0, context, zero + 1.0)
+    rows_each = 1.0 + engine.batch.speculative_tokens
+    decoding = np.maximum(a_rank / engine.degrees.pp, 1.0)
+    return StepWork(decoding, context, zero, zero + 1.0, context, zero + 1.0, rows_each=rows_each)
 
 
 def _prompt_servers(pools: Pools) -> PromptServers:
@@ -225,7 +240,14 @@ def _decode_steps(pools: Pools) -> DecodeSteps:
     least = np.minimum(pools.decode.batch.dp, most)
     points = [least * (most / least) ** (point / (POINTS - 1)) for point in range(POINTS)]
     lengths = [pools.decode.degrees.pp * _decode_slot(pools, point)[0].length_s for point in points]
-    return DecodeSteps(np.array(points), np.array(lengths) + pools.stack.step_s)
+    host_s = [_drafting_s(pools, point) for point in points]
+    return DecodeSteps(np.array(points), np.array(lengths) + pools.stack.step_s + np.array(host_s))
+
+
+def _drafting_s(pools: Pools, decoding: Column) -> Column:
+    """Host time of n-grams with so many requests over the pool."""
+    load, batch = pools.load, pools.decode.batch
+    return drafting_host_s(batch, np.maximum(decoding / batch.dp, 1.0), load.input_len + load.output_len / 2)
 
 
 def _decode_step(pools: Pools, decoding: Column) -> BreakdownColumns:
@@ -237,7 +259,7 @@ def _decode_step(pools: Pools, decoding: Column) -> BreakdownColumns:
         by_axis={
             axis: AxisTimes(used * times.total_s, used * times.exposed_s) for axis, times in slot.communication.items()
         },
-        idle_s=bubble_s + used * slot.launch_idle_s + pools.stack.step_s,
+        idle_s=bubble_s + used * slot.launch_idle_s + pools.stack.step_s + _drafting_s(pools, decoding),
         bubble_s=bubble_s,
     )
 

@@ -4,6 +4,7 @@ from projector.batch_projection import IntervalRule, ProjectionBatch
 from projector.breakdown import MemoryBreakdown, TimeBreakdown
 from projector.breakdown_sums import in_sequence, repeated
 from projector.cost.device import Device
+from projector.cost.speculation import speculation_assumptions
 from projector.cost.weight_sync import weight_sync_s
 from projector.errors import InvalidDescription
 from projector.project_input import assumptions, check, math_dtypes, sizes
@@ -170,7 +171,8 @@ def _generated(
     held = (
         () if generated.serves[0] else ("an engine does not hold one response: the rollout is projected as if it did",)
     )
-    return generated, (*(one.text for one in replaced), *held)
+    drafted = speculation_assumptions(batch, model, None)
+    return generated, (*(one.text for one in (*replaced, *drafted)), *held)
 
 
 def _offload(

@@ -9,6 +9,7 @@ from projector.batch_projection import BreakdownColumns
 from projector.cost.engine import Engine, Slot
 from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes
+from projector.cost.speculation import check_drafters, tokens_a_step
 from projector.graph.columns import Column, Switch
 from projector.graph.serving_graph import StepWork
 from projector.serving import Load, engine_needs
@@ -74,9 +75,11 @@ def rollout(
                   response ends the rollout
     Engines that may be two or more steps ahead (steps_off_policy) never empty: the same tokens at the rate of a batch
     that stays full. Every decode step pays DRIVEN_STEP_S of the host.
+    Where tokens are drafted, a step counts for as many as it gains (`projector.cost.speculation`).
     Left out: prefill beside decoding, ranks that draw longer responses than others, preemption, tools and environments
     that answer between two turns.
     """
+    check_drafters(batch, model)
     engine = Engine.of(batch, model, math_dtype, cluster, hardware)
     zero = np.zeros(len(batch))
     ranks = batch.dp.astype(np.float64)
@@ -89,8 +92,9 @@ def rollout(
     prefill = _prefill(engine, step, np.maximum(step.prompts / ranks, waiting / step.samples))
     one = _decode(engine, running, zero + step.prompt_tokens + step.response_tokens / 2)
     seated = waiting if never_empty else waiting - running
-    full = replace(one, count=seated * step.response_tokens / running)
-    drain = () if never_empty else tuple(_drain(engine, step, running))
+    gained = tokens_a_step(batch, model, None)
+    full = replace(one, count=seated * step.response_tokens / running / gained)
+    drain = () if never_empty else tuple(_drain(engine, step, running, gained))
     engine_s = ANY_ENGINE.step_s
     return Rollout(
         prefill_s=_seconds([prefill], engine_s),
@@ -140,12 +144,13 @@ def _prefill(engine: Engine, step: RlStep, prompts: Column) -> _Steps:
 def _decode(engine: Engine, decoding: Column, context: Column) -> _Steps:
     """One decode step of so many requests a rank, a pp-th of them in each slot."""
     pp, zero = engine.degrees.pp, np.zeros(len(engine.batch))
-    work = StepWork(np.maximum(decoding / pp, 1.0), context, zero, zero + 1.0, context, zero + 1.0)
+    rows_each = 1.0 + engine.batch.speculative_tokens
+    work = StepWork(np.maximum(decoding / pp, 1.0), context, zero, zero + 1.0, context, zero + 1.0, rows_each=rows_each)
     slot = engine.slot(work, ~engine.batch.cuda_graphs.astype(bool))
     return _Steps(np.ones_like(zero), slot, pp, np.minimum(decoding, pp))
 
 
-def _drain(engine: Engine, step: RlStep, running: Column) -> Iterator[_Steps]:
+def _drain(engine: Engine, step: RlStep, running: Column, gained: Column) -> Iterator[_Steps]:
     """The emptying batch at the middle of each of POINTS stretches of equal length."""
     longest = step.longest_response or step.response_tokens
     stretch = longest / POINTS
@@ -153,7 +158,7 @@ def _drain(engine: Engine, step: RlStep, running: Column) -> Iterator[_Steps]:
         time = (point + 0.5) * stretch
         decoding = np.maximum(running * survival(step, time), 1.0)
         found = _decode(engine, decoding, np.zeros_like(running) + step.prompt_tokens + time)
-        yield replace(found, count=found.count * stretch)
+        yield replace(found, count=found.count * stretch / gained)
 
 
 def _seconds(steps: Sequence[_Steps], engine_s: float) -> Column:

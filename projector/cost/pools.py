@@ -137,11 +137,11 @@ class Shares:
 
 
 def shares(
-    prompts: PromptServers, steps: DecodeSteps, between_s: Column, tokens: float, requests: Column, most_per_s: Column
+    prompts: PromptServers, steps: DecodeSteps, between_s: Column, tokens: Column, requests: Column, most_per_s: Column
 ) -> Shares:
     """How N requests that go round and round split over prefill, transfer (`between_s`, and all else) and decoding.
 
-    Customers of a closed network add up (Little's law at each station):
+    A request takes `tokens` decode steps of t(n). Customers of a closed network add up (Little's law at each station):
 
         N = x (R_prefill(x) + between + tokens t(n)),   n = x tokens t(n)
 

@@ -12,10 +12,12 @@ from projector.graph.drafting import draft_model_of, drafters
 from projector.graph.operator import DRAFT
 from projector.graph.serving_graph import StepWork, serving_graph
 from projector.project import project, project_many
+from projector.rollout import rollout
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.rl import RlStep
 from projector.specs.workload import WorkloadSpec
 
 KINDS = ("mtp", "eagle", "draft_model", "ngram")
@@ -225,3 +227,27 @@ def test_small_model_on_a_small_chip_drafts_too() -> None:
     hardware = switched_chip()
     for kind in ("eagle", "draft_model", "ngram"):
         assert projected(engine(kind, 2), load(4), dense_model(), hardware).fit == "fits"
+
+
+def test_decode_pool_speculates_and_prefill_pool_does_not() -> None:
+    pools = {"tp": 4, "prefill_replicas": 1, "prefill_tp": 4}
+    plain, drafted = (
+        projected(engine(*how, **pools), load(8, acceptance)) for how, acceptance in (((), None), (("eagle", 3), 0.7))
+    )
+    assert plain.tpot_s is not None
+    assert drafted.tpot_s is not None
+    assert 1.0 < plain.tpot_s / drafted.tpot_s < 2.533
+    assert drafted.tpot_s == pytest.approx(drafted.step_time_s / 2.533, rel=1e-3)
+    assert plain.ttft_s == pytest.approx(drafted.ttft_s, rel=0.1)
+    assert any("(EAGLE-3)" in text for text in drafted.assumptions)
+
+
+def test_rollout_of_a_reinforcement_step_counts_accepted_tokens() -> None:
+    model, hardware = architecture("llama-3.1-8b"), chip("h100")
+    step = RlStep(prompts=8, samples=1, prompt_tokens=512, response_tokens=1024, row_tokens=1536)
+    seconds = []
+    for how in ((), ("eagle", 3)):
+        batch = PlanBatch.from_plans([engine(*how, dp=8)])
+        found = rollout(batch, model, step, batch.compute_dtype, cluster(hardware, 8), hardware)
+        seconds.append(float((found.full_s + found.drain_s)[0]))
+    assert 1.5 < seconds[0] / seconds[1] < 2.533
