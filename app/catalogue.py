@@ -10,7 +10,7 @@ from projector.errors import UnknownName
 from projector.levers import LEVERS, Lever, find_lever
 from projector.names import normalise
 from projector.refused_models import refused_model, refused_models
-from projector.specs.objective import DEFAULT_OBJECTIVE, OBJECTIVES
+from projector.specs.objective import DEFAULT_OBJECTIVE, OBJECTIVES, named_objective
 
 T = TypeVar("T")
 
@@ -62,10 +62,7 @@ def objective_list() -> ObjectiveList:
 
 def objective(name: str) -> ObjectiveEntry:
     """The objective of this name. UnknownName with the nearest ones."""
-    wanted = normalise(name).replace("-", "_")
-    if wanted not in {objective.name for objective in OBJECTIVES}:
-        raise UnknownName("objective", name, (objective.name for objective in OBJECTIVES))
-    return _entry(wanted)
+    return _entry(named_objective(normalise(name).replace("-", "_")).name)
 
 
 def not_found(error: UnknownName) -> NotFound:

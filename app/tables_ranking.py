@@ -14,6 +14,7 @@ from app.wording import change, ms, number, percent, plain, words
 from projector.breakdown import Projection
 from projector.ranking.records import ObjectiveValue, ParetoSet, RankedPlan, ReliefRanking, SpaceRanking
 from projector.ranking.sizing_records import Sizing, SizingOption
+from projector.specs.objective import named_objective
 
 # headers that fit beside each other; other objectives go by their name and unit
 LABELS = {
@@ -51,7 +52,7 @@ def show_ranking(ranking: SpaceRanking, request: RankRequest) -> None:
             paragraph(out, f"It would not be ranked itself: {cannot}")
     if ranking.ranked:
         section(out, f"Layouts, best first ({ranking.ranked[0].projection.step_time_interval_s.basis})")
-        _show_ranked(out, ranking.ranked)
+        _show_ranked(out, ranking.ranked, ranking.objective.name)
     if ranking.relief is not None:
         _show_relief(out, ranking.relief)
     if ranking.pareto is not None:
@@ -91,8 +92,9 @@ def show_sizing(sizing: Sizing, request: SizeRequest) -> None:
     bullets(out, "Notes", sizing.notes)
 
 
-def _show_ranked(out: Console, plans: Sequence[RankedPlan]) -> None:
-    names = [figure.objective for figure in plans[0].figures if figure.objective != "step_time_s"]
+def _show_ranked(out: Console, plans: Sequence[RankedPlan], by: str) -> None:
+    shown = {*LABELS, by} - {"step_time_s"}
+    names = [figure.objective for figure in plans[0].figures if figure.objective in shown]
     rows = [
         (
             str(entry.rank),
@@ -105,7 +107,7 @@ def _show_ranked(out: Console, plans: Sequence[RankedPlan]) -> None:
         )
         for entry in plans
     ]
-    headers = ("rank", "layout", "step [ms]", "range [ms]", *(LABELS[name] for name in names), "to best", "gain")
+    headers = ("rank", "layout", "step [ms]", "range [ms]", *map(_label, names), "to best", "gain")
     out.print(table(headers, rows, (RIGHT, LEFT, RIGHT, RIGHT, *(RIGHT,) * len(names), RIGHT, RIGHT)))
     bullets(out, "The plans of these layouts, in this order", [wording.plan_text(one.projection.plan) for one in plans])
 
@@ -133,9 +135,7 @@ def _show_relief(out: Console, relief: ReliefRanking) -> None:
 def _show_pareto(out: Console, pareto: ParetoSet) -> None:
     section(out, f"Pareto set: {len(pareto.plans)} of {pareto.members_count} members, which the others come close to")
     rows = [(wording.plan_text(entry.plan), *_values(entry.figures, pareto.objectives)) for entry in pareto.plans]
-    out.print(
-        table(("plan", *(LABELS[name] for name in pareto.objectives)), rows, (LEFT, *(RIGHT,) * len(pareto.objectives)))
-    )
+    out.print(table(("plan", *map(_label, pareto.objectives)), rows, (LEFT, *(RIGHT,) * len(pareto.objectives))))
 
 
 def _options_table(options: Sequence[SizingOption]) -> Table:
@@ -190,6 +190,11 @@ def _show_machine(out: Console, option: SizingOption) -> None:
     paragraph(out, f"{number(interval.low)} to {number(interval.high)} tokens/s: {interval.basis}")
     for text in option.projection.assumptions:
         bullet(out, text)
+
+
+def _label(name: str) -> str:
+    """A short header, or the name with its unit."""
+    return LABELS.get(name) or f"{name} [{named_objective(name).unit}]"
 
 
 def _range(projection: Projection) -> str:

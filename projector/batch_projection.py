@@ -1,7 +1,8 @@
 """ProjectionBatch: what the projector says of many plans, as columns; entry i reads as a `Projection` record."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from projector.provenance import provenance
 from projector.specs.hardware import HardwareProfile
 from projector.specs.objective import Rejection, Slo, find_objective
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.serving_figures import ServingFigures
+from projector.specs.slo import Budget
 from projector.units import bytes_to_gb, s_to_ms
 
 # Sums of the same parts in another order differ by less.
@@ -125,7 +128,10 @@ class Assumption:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Figures of a phase; columns of shape [n], None where the phase has no such figure, NaN where a plan has none."""
+    """Figures of a phase; columns of shape [n], None where the phase has no such figure, NaN where a plan has none.
+
+    figures: all that serving is judged by, under the name and in the unit of its objective.
+    """
 
     tokens_per_s_per_chip: Column | None = None
     mfu_frac: Column | None = None
@@ -135,14 +141,15 @@ class Metrics:
     decode_tokens_per_s_per_chip: Column | None = None
     total_tokens_per_s_per_chip: Column | None = None
     max_concurrency: Column | None = None
+    figures: dict[str, Column] | None = None
 
-    def record(self, index: int) -> dict[str, float]:
-        """The figures one plan has."""
-        return {
-            name: float(column[index])
-            for name, column in vars(self).items()
-            if column is not None and not np.isnan(column[index])
-        }
+    def record(self, index: int) -> dict[str, Any]:
+        """The figures one plan has, by the fields of `Projection`."""
+        plain = {name: column for name, column in vars(self).items() if name != "figures" and column is not None}
+        found: dict[str, Any] = _known(plain, index)
+        if self.figures is not None:
+            found["serving"] = ServingFigures(**_known(self.figures, index))
+        return found
 
 
 @dataclass(frozen=True)
@@ -227,34 +234,45 @@ class ProjectionBatch:
         UnknownName where this phase has no such objective, InvalidDescription where it needs a price or a power that
         nobody stated.
         """
-        find_objective(name, "serving" if self.metrics.tokens_per_s_per_chip is None else "training")
-        m = self.metrics
+        if self.metrics.tokens_per_s_per_chip is not None:
+            return self._training_objective(find_objective(name, "training").name)
+        found = find_objective(name, "serving")
+        column = (self.metrics.figures or {}).get(found.name)
+        if column is None:
+            raise InvalidDescription(
+                f"{found.name}: {self._lacking(found.name)}",
+                hint="add it with its source to the chip's file, or choose another objective",
+            )
+        worst = 0.0 if found.direction == "maximise" else np.inf
+        return np.where(np.isnan(column), worst, column)
+
+    def _lacking(self, name: str) -> str:
+        """What a figure of serving is not known for."""
+        if "cost" in name:
+            return f"the price of {self.chip} is unknown"
+        return f"the board power of {self.chip} is unknown"
+
+    def _training_objective(self, name: str) -> Column:
         columns: dict[str, Callable[[], Column | None]] = {
-            "tokens_per_s_per_chip": lambda: m.tokens_per_s_per_chip,
+            "tokens_per_s_per_chip": lambda: self.metrics.tokens_per_s_per_chip,
             "step_time_s": lambda: self.step_time_s,
-            "mfu": lambda: m.mfu_frac,
+            "mfu": lambda: self.metrics.mfu_frac,
             "memory_per_chip_gb": lambda: bytes_to_gb(1.0) * self.memory_bytes * self.devices_per_chip,
             "cost_per_million_tokens": self._usd_per_million_tokens,
             "energy_per_token_j": self._energy_per_token_j,
-            "decode_throughput_tps_per_gpu": lambda: m.decode_tokens_per_s_per_chip,
-            "total_throughput_tps_per_gpu": lambda: m.total_tokens_per_s_per_chip,
-            "ttft_ms": lambda: _ms(m.ttft_s),
-            "itl_ms": lambda: _ms(m.tpot_s),
-            "request_latency_ms": lambda: _ms(m.request_latency_s),
         }
         column = columns[name]()
-        assert column is not None, f"{name} is an objective of this phase and has no column"
-        return np.where(np.isnan(column), 0.0 if name.endswith("_per_gpu") else np.inf, column)
+        assert column is not None, f"{name} is an objective of training and has no column"
+        return np.where(np.isnan(column), np.inf, column)
 
     def _usd_per_million_tokens(self) -> Column:
-        """Price of a chip and second over tokens it trains or generates in one, times 1e6."""
+        """Price of a chip and second over tokens it trains in one, times 1e6."""
         if self.price_usd_per_chip_hour is None:
             raise InvalidDescription(
                 f"cost_per_million_tokens: the price of {self.chip} is unknown",
                 hint="add price_usd_per_chip_hour with its source to the chip's file, or choose another objective",
             )
-        m = self.metrics
-        rate = m.decode_tokens_per_s_per_chip if m.tokens_per_s_per_chip is None else m.tokens_per_s_per_chip
+        rate = self.metrics.tokens_per_s_per_chip
         assert rate is not None
         return np.where(rate > 0, self.price_usd_per_chip_hour / 3600 / rate * 1e6, np.inf)
 
@@ -271,52 +289,48 @@ class ProjectionBatch:
         return self.power.mean_w(parts.compute_s, parts.exposed_communication_s, idle_s) / rate
 
     def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
-        """For every plan the budgets it misses, all of them. A budget of another phase's figure cannot be missed."""
+        """For every plan the budgets of means it misses, all of them. A budget of another phase's figure cannot be
+        missed; percentiles are neither met nor missed here (`Slo.unanswered`)."""
         misses: list[list[Rejection]] = [[] for _ in range(len(self))]
-        for rule, quantity, column, limit in self._budgets(slo):
-            for index in np.flatnonzero(column > limit):
-                value = float(column[index])
-                misses[index].append(Rejection(rule=rule, quantity=quantity, value=value, limit=limit, unit="ms"))
+        for budget, column in self._budgets(slo):
+            for index in np.flatnonzero(column > budget.limit_ms):
+                misses[index].append(budget.miss(float(column[index])))
         return [tuple(found) for found in misses]
 
     def meets(self, slo: Slo) -> NDArray[np.bool_]:
-        """Whether a plan misses none of the budgets, shape [n]."""
+        """Whether a plan misses none of the budgets of means, shape [n]."""
         met = np.ones(len(self), dtype=np.bool_)
-        for _, _, column, limit in self._budgets(slo):
-            met &= ~(column > limit)
+        for budget, column in self._budgets(slo):
+            met &= ~(column > budget.limit_ms)
         return met
 
     def overshoot(self, slo: Slo) -> Column:
         """The largest of what a plan needs over what there is, memory and each budget: above 1 where it fails one, inf
         where it serves nothing that a budget could hold."""
         over = self.memory_bytes / self.memory.capacity_bytes
-        for _, _, column, limit in self._budgets(slo):
-            over = np.maximum(over, np.where(np.isnan(column), np.inf, column / limit))
+        for budget, column in self._budgets(slo):
+            over = np.maximum(over, np.where(np.isnan(column), np.inf, column / budget.limit_ms))
         return over
 
-    def _budgets(self, slo: Slo) -> tuple[tuple[str, str, Column, float], ...]:
-        """(rule, quantity, column in ms, limit in ms) of every budget that is set and that this phase has."""
+    def _budgets(self, slo: Slo) -> tuple[tuple[Budget, Column], ...]:
+        """Every budget of a mean that is set and that this phase has, with its column in ms."""
         m = self.metrics
-        budgets = (
-            ("ttft_ms", "TTFT", _ms(m.ttft_s), slo.ttft_ms),
-            ("tpot_ms", "TPOT", _ms(m.tpot_s), slo.tpot_ms),
-            ("request_latency_ms", "request latency", _ms(m.request_latency_s), slo.request_latency_ms),
-        )
+        seconds = {"ttft_ms": m.ttft_s, "tpot_ms": m.tpot_s, "request_latency_ms": m.request_latency_s}
         return tuple(
-            (rule, quantity, column, limit)
-            for rule, quantity, column, limit in budgets
-            if column is not None and limit is not None
+            (budget, s_to_ms(1.0) * column) for budget in slo.means if (column := seconds[budget.metric]) is not None
         )
+
+
+def _known(columns: Mapping[str, Column], index: int) -> dict[str, float]:
+    """What one plan has of the columns: finite figures."""
+    values = ((name, float(column[index])) for name, column in columns.items())
+    return {name: value for name, value in values if np.isfinite(value)}
 
 
 def price_usd_per_chip_hour(hardware: HardwareProfile) -> float | None:
     """What an hour of the chip costs; None where its file states no price."""
     figure = hardware.price_usd_per_chip_hour
     return None if figure is None else figure.value
-
-
-def _ms(seconds: Column | None) -> Column | None:
-    return None if seconds is None else s_to_ms(1.0) * seconds
 
 
 def _too_large(total_bytes: float, capacity_bytes: float) -> tuple[Rejection, ...]:

@@ -7,6 +7,7 @@ from pydantic import Field, computed_field, model_validator
 from projector.specs.objective import Rejection
 from projector.specs.plan import ParallelismPlan
 from projector.specs.record import Record
+from projector.specs.serving_figures import ServingFigures
 
 OperatorKind = Literal[
     "gemm", "attention", "norm", "elementwise", "moe", "quantise", "embedding", "sampling", "optimizer", "other"
@@ -186,6 +187,7 @@ class Projection(Record):
     decode_tokens_per_s_per_chip: float | None = Field(None, ge=0)
     total_tokens_per_s_per_chip: float | None = Field(None, ge=0)
     max_concurrency: float | None = Field(None, ge=0, description="requests the KV pool of the fleet holds")
+    serving: ServingFigures | None = Field(None, description="every figure of serving by its objective; None: training")
     rejections: tuple[Rejection, ...] = ()
     provenance: Provenance | None = Field(None, description="None where the model is unknown")
     assumptions: tuple[str, ...] = ()

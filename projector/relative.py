@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from projector.breakdown import Axis, AxisTime, Interval, KindTime, Projection, TimeBreakdown
-from projector.errors import InvalidDescription, UnknownName
+from projector.errors import InvalidDescription
 from projector.scaling.communication import Communication, axis_of, scale_communication
 from projector.scaling.idle import Idle, scale_idle
 from projector.scaling.memory import memory_direction
@@ -20,7 +20,7 @@ from projector.scaling.term import RESOLUTION_S, Column, Move, Term
 from projector.scaling.work import compute_factor
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
-from projector.specs.objective import OBJECTIVES, Rejection, Slo
+from projector.specs.objective import Rejection, Slo, find_objective
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.units import s_to_ms
@@ -78,13 +78,7 @@ class RelativeBatch:
 
     def objective(self, name: str) -> Column:
         """step_time_s (training) or itl_ms (serving), shape [n]; InvalidDescription for what needs the model."""
-        known = [objective for objective in OBJECTIVES if objective.name == name]
-        if not known:
-            raise UnknownName("objective", name, [objective.name for objective in OBJECTIVES])
-        phase = self.move.current.phase
-        if phase not in known[0].phases:
-            names = [objective.name for objective in OBJECTIVES if phase in objective.phases]
-            raise UnknownName("objective", name, names)
+        name = find_objective(name, self.move.current.phase).name
         if name == "step_time_s":
             return self.step_time_s
         if name == "itl_ms":

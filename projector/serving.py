@@ -16,9 +16,11 @@ from projector.batch_projection import (
 )
 from projector.breakdown import ConcurrencyLimit
 from projector.cost.closed_loop import Loop, closed_loop, first_round
+from projector.cost.energy import ChipPower
 from projector.cost.engine import Engine, Slot
 from projector.cost.links import Links
 from projector.cost.overlap import AxisTimes
+from projector.cost.serving_figures import Request, Served, serving_figures
 from projector.cost.serving_memory import Held, ServingNeeds, serving_needs
 from projector.cost.speculation import check_drafters, drafting_host_s, speculation_assumptions, tokens_a_step
 from projector.cost.token_budget import Prompts, most_decoding
@@ -175,11 +177,62 @@ def project_serving(
             decode_tokens_per_s_per_chip=serves * requests_per_s * load.output_len / cluster.chips,
             total_tokens_per_s_per_chip=serves * requests_per_s * (load.input_len + load.output_len) / cluster.chips,
             max_concurrency=needs.requests * batch.dp,
+            figures=serving_figures(
+                _served(engine, fleet, loop, (pure, mixed), breakdown, latencies, needs, prompts, stack, hardware),
+                Request(load.input_len, load.output_len, load.prefix_hit_frac),
+                batch,
+                model,
+                math_dtype,
+                needs.with_requests(fleet.a_rank, fleet.limit),
+                cluster.chips,
+                hardware,
+            ),
         ),
         interval=INTERVALS[model.is_moe],
+        power=ChipPower.of(hardware),
         links=Links(engine.routes, hardware),
         hardware=hardware,
         assumptions=(*assumptions, *speculation_assumptions(batch, model, load.draft_acceptance_frac)),
+    )
+
+
+def _served(
+    engine: Engine,
+    fleet: Fleet,
+    loop: Loop,
+    slots: tuple[Slot, Slot],
+    mean: BreakdownColumns,
+    latencies: Latencies,
+    needs: ServingNeeds,
+    prompts: Prompts,
+    stack: ServingStack,
+    hardware: HardwareProfile,
+) -> Served:
+    """What the figures of serving follow from; slots: a pure decode passage and a mixed one."""
+    batch, pp, (pure, mixed) = engine.batch, engine.degrees.pp, slots
+    serves = np.where(needs.requests >= 1, 1.0, np.nan)
+    mixed_s = pp * np.maximum(mixed.length_s, pure.length_s) + stack.step_s
+    prefill_s = loop.mixed_frac * sum(mixed.compute_s.values(), start=np.zeros(len(batch)))
+    waits_s = mean.idle_s + mean.exposed_copy_s
+    decode_s, busy_frac = mean.compute_s - prefill_s, fleet.busy / fleet.replicas
+    power = ChipPower.of(hardware)
+    return Served(
+        requests_per_s=serves * fleet.busy * fleet.offered / latencies.request_s,
+        ttft_s=serves * latencies.ttft_s,
+        tpot_s=serves * latencies.tpot_s,
+        request_s=serves * latencies.request_s,
+        step_s=mean.total_s,
+        pure_step_s=pp * pure.length_s + stack.step_s,
+        mixed_step_s=mixed_s,
+        mixed_frac=loop.mixed_frac,
+        prefill_comm_s=prompts.chunks * pp * mixed.exposed_communication_s,
+        decode_comm_s=pp * pure.exposed_communication_s,
+        prompt_tokens_per_s=batch.dp * loop.prompts * prompts.chunk / mixed_s,
+        held=needs.requests * batch.dp,
+        seats=np.minimum(needs.requests * batch.dp, fleet.replicas * batch.max_num_seqs),
+        watts=None
+        if power is None
+        else power.mean_serving_w(prefill_s, decode_s, mean.exposed_communication_s, waits_s, busy_frac),
     )
 
 

@@ -13,7 +13,7 @@ from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
 from projector.specs.hardware import HardwareProfile
-from projector.specs.objective import OBJECTIVES, Objective, Slo
+from projector.specs.objective import Objective, Slo, named_objective
 from projector.specs.plan import ParallelismPlan, Phase
 from projector.specs.record import Record
 from projector.specs.workload import WorkloadSpec
@@ -71,4 +71,4 @@ class Job(Record):
     @property
     def target(self) -> Objective:
         """The objective as a record."""
-        return next(entry for entry in OBJECTIVES if entry.name == self.objective)
+        return named_objective(self.objective)

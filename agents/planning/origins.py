@@ -17,9 +17,10 @@ class Origins:
     warnings: list[str] = field(default_factory=list)
     confidences: dict[str, float] = field(default_factory=dict)
 
-    def stated(self, name: str, value: object, ref: str) -> None:
-        """The request says so."""
-        self._add(name, f"The request states {_words(name)} {quoted(str(value))}.", value, "stated", ref)
+    def stated(self, name: str, value: object, ref: str, note: str | None = None) -> None:
+        """The request says so. note: what has to be said of how."""
+        how = "" if note is None else f" ({note})"
+        self._add(name, f"The request states {_words(name)} {quoted(str(value))}{how}.", value, "stated", ref)
 
     def implied(self, name: str, inferred: Inferred[Any], shown: str) -> None:
         """The trace implies it, with a confidence."""

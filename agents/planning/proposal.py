@@ -103,7 +103,7 @@ def propose(
         advisor=asked.advisor,
         fallback_reason=asked.fallback_reason,
         usage=asked.usage,
-        warnings=(*space.notes, *_forbidden_levers(job, diagnosis)),
+        warnings=(*space.notes, *job.slo.unanswered, *_forbidden_levers(job, diagnosis)),
     )
 
 

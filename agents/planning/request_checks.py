@@ -5,10 +5,10 @@ from math import prod
 from agents.request import PlanRequest
 from agents.wording import listed
 from projector import catalog
-from projector.errors import InvalidDescription, UnknownName
+from projector.errors import InvalidDescription
 from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
-from projector.specs.objective import OBJECTIVES
+from projector.specs.objective import named_objective
 from projector.specs.plan import Phase
 
 DEVICE_AXES = ("dp", "tp", "pp", "cp")
@@ -61,11 +61,9 @@ def _stated_phases(request: PlanRequest) -> dict[str, Phase]:
     if current is not None and "phase" in current.model_fields_set:
         found["current_plan.phase"] = current.phase
     if request.objective is not None:
-        objective = next((entry for entry in OBJECTIVES if entry.name == request.objective), None)
-        if objective is None:
-            raise UnknownName("objective", request.objective, (entry.name for entry in OBJECTIVES))
-        if len(objective.phases) == 1:
-            found["objective"] = objective.phases[0]
+        phases = named_objective(request.objective).phases
+        if len(phases) == 1:
+            found["objective"] = phases[0]
     if any(limit is not None for limit in request.slo.model_dump().values()):
         found["slo"] = "serving"
     return found

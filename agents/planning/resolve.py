@@ -21,7 +21,7 @@ from projector.breakdown import TimeBreakdown
 from projector.errors import InvalidDescription
 from projector.legality import check
 from projector.specs.architecture import ModelArchitecture
-from projector.specs.objective import DEFAULT_OBJECTIVE, OBJECTIVES
+from projector.specs.objective import DEFAULT_OBJECTIVE, OBJECTIVES, alias_note, named_objective
 from projector.specs.plan import ParallelismPlan, Phase
 from traces.summary import measured_breakdown
 from traces.summary_types import TraceSummary
@@ -230,11 +230,11 @@ def _degrees(plan: ParallelismPlan, axes: Sequence[str]) -> str:
 def _objective(request: PlanRequest, phase: Phase, origins: Origins) -> str:
     if request.objective is None:
         return DEFAULT_OBJECTIVE[phase]
-    objective = next(entry for entry in OBJECTIVES if entry.name == request.objective)
+    objective = named_objective(request.objective)
     if phase not in objective.phases:
         known = ", ".join(entry.name for entry in OBJECTIVES if phase in entry.phases)
         raise InvalidDescription(f"objective {objective.name} has no meaning in {phase}", hint=f"for {phase}: {known}")
-    origins.stated("objective", objective.name, "request.objective")
+    origins.stated("objective", objective.name, "request.objective", alias_note(request.objective, objective))
     return objective.name
 
 

@@ -29,7 +29,14 @@ Column = NDArray[np.float64]
 
 LEAST_UNSEEN_IDLE = 0.05
 # objectives that a measured idle time does not scale
-NOT_TIME = frozenset({"memory_per_chip_gb", "energy_per_token_j"})
+NOT_TIME = frozenset(
+    {
+        *("memory_per_chip_gb", "memory_per_gpu_gb", "weights_gb", "kv_cache_gb", "activation_gb", "replica_gpus"),
+        *("max_concurrent_sequences", "max_sustainable_concurrency", "mixed_step_fraction_pct", "tpot_pollution_pct"),
+        *("energy_per_token_j", "avg_power_w", "joules_per_output_token", "joules_per_total_token"),
+        *("prefill_comm_ms", "decode_comm_ms"),
+    }
+)
 
 
 class Projections(Protocol):

@@ -11,6 +11,9 @@ from projector.specs.hardware import ChipKind, HardwareProfile
 # TPU v4 90 W as the least and 192 W as the most measured (cloud.google.com/tpu/docs/v4); of Trainium nothing, assumed.
 COMPUTING_FRAC = 1.0
 COMMUNICATING_FRAC = 0.5
+# Decoding reads memory and computes little: capping an H100 at half of its board power left the latency of decoding as
+# it was and lengthened prefill (Splitwise, arXiv:2311.18677). Its draw lies a little above that, assumed.
+DECODING_FRAC = 0.6
 IDLE_FRAC: dict[ChipKind, float] = {"gpu": 0.15, "tpu": 0.45, "trainium": 0.3}
 
 
@@ -22,6 +25,8 @@ class ChipPower:
     communicating_w: float
     idle_w: float
     basis: str
+    decoding_w: float
+    serving_basis: str
 
     @classmethod
     def of(cls, hardware: HardwareProfile) -> "ChipPower | None":
@@ -31,14 +36,17 @@ class ChipPower:
             return None
         idle = IDLE_FRAC[hardware.kind]
         recalled = " (recalled, not re-read)" if board.unverified else ""
+        waits = f"{COMMUNICATING_FRAC:.0%} of that while it only communicates and {idle:.0%} while it waits (assumed)"
+        chip, left_out = f"{board.value:g} W a {hardware.id}{recalled}", "hosts, network and cooling are not in it"
         return cls(
             computing_w=COMPUTING_FRAC * board.value,
             communicating_w=COMMUNICATING_FRAC * board.value,
             idle_w=idle * board.value,
-            basis=(
-                f"energy is modelled: {board.value:g} W a {hardware.id}{recalled} while it computes, "
-                f"{COMMUNICATING_FRAC:.0%} of that while it only communicates and {idle:.0%} while it waits (assumed); "
-                "hosts, network and cooling are not in it"
+            decoding_w=DECODING_FRAC * board.value,
+            basis=f"energy is modelled: {chip} while it computes, {waits}; {left_out}",
+            serving_basis=(
+                f"energy is modelled: {chip} in steps with a prompt, {DECODING_FRAC:.0%} of that while it decodes, "
+                f"{waits}; {left_out}"
             ),
         )
 
@@ -52,4 +60,21 @@ class ChipPower:
         """
         energy_j = self.computing_w * compute_s + self.communicating_w * communication_s + self.idle_w * idle_s
         watts: Column = energy_j / (compute_s + communication_s + idle_s)
+        return watts
+
+    def mean_serving_w(
+        self, prefill_s: Column, decode_s: Column, communication_s: Column, idle_s: Column, busy_frac: Column | float
+    ) -> Column:
+        """Watts a chip draws in the mean over engines of which busy_frac have work, shape [n].
+
+        As `mean_w`, with the compute of decode steps (decode_s) apart from that of steps that carry a prompt.
+        """
+        energy_j = (
+            self.computing_w * prefill_s
+            + self.decoding_w * decode_s
+            + self.communicating_w * communication_s
+            + self.idle_w * idle_s
+        )
+        busy_w = energy_j / (prefill_s + decode_s + communication_s + idle_s)
+        watts: Column = busy_frac * busy_w + (1 - busy_frac) * self.idle_w
         return watts

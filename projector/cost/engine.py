@@ -45,6 +45,11 @@ class Slot:
     launch_idle_s: Column
 
     @property
+    def exposed_communication_s(self) -> Column:
+        """Seconds of communication that nothing hides."""
+        return sum((axis.exposed_s for axis in self.communication.values()), start=np.zeros_like(self.launch_idle_s))
+
+    @property
     def length_s(self) -> Column:
         """Seconds the stage is taken."""
         exposed_s = sum((axis.exposed_s for axis in self.communication.values()), start=self.launch_idle_s)

@@ -97,6 +97,8 @@ class Told:
             found.append(f"an hour of a {self.task.hardware.id} costs {price.value:g} USD{recalled}: {price.source}")
         if "energy_per_token_j" in names and power is not None:
             found.append(power.basis)
+        if "avg_power_w" in names and power is not None:
+            found.append(power.serving_basis)
         return tuple(found)
 
     def _place(self, row: int) -> int:

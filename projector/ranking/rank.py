@@ -28,8 +28,8 @@ from projector.ranking.task import Task, good
 from projector.ranking.ties import TIE_FRAC
 from projector.search_space import MOST_IN_BLOCKS, BlockedSpace
 from projector.specs.bottleneck import Cause
-from projector.specs.objective import DEFAULT_OBJECTIVE, Objective, Slo, find_objective
-from projector.specs.plan import ParallelismPlan
+from projector.specs.objective import DEFAULT_OBJECTIVE, Objective, Slo, alias_note, find_objective
+from projector.specs.plan import ParallelismPlan, Phase
 from projector.specs.plan_batch import PlanBatch
 
 MOST_TOP = 200
@@ -38,12 +38,13 @@ MOST_PARETO_OBJECTIVES = 4
 
 @dataclass(frozen=True)
 class Wanted:
-    """What plans are judged by. now: how good the current plan is; None without one."""
+    """What plans are judged by. now: how good the current plan is; None without one. notes: on names and budgets."""
 
     objective: Objective
     pareto: tuple[Objective, ...]
     relief: Relief | None
     now: float | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def rank_space(
     chip (no price, no power), relief is asked without a current plan or for a term it spends nothing on, and as
     `explore_in_blocks` and `project_many`.
     """
-    _check(top, pareto)
+    _check(top)
     phase = task.workload.phase
     current = None if task.current is None else task.project(PlanBatch.from_plans([task.current]), task.cluster)
     if relieve is not None and current is None:
@@ -86,9 +87,10 @@ def rank_space(
     target = find_objective(objective or DEFAULT_OBJECTIVE[phase], phase)
     wanted = Wanted(
         objective=target,
-        pareto=tuple(find_objective(name, phase) for name in pareto),
+        pareto=_distinct(pareto, phase),
         relief=None if relieve is None or current is None else Relief.of(relieve, current),
         now=None if current is None else float(good(target, current)[0]),
+        notes=_notes(objective, pareto, task),
     )
     space, tally = task.space(most), Tally()
     for block in space.blocks:
@@ -106,13 +108,26 @@ def _current(task: Task, current: ProjectionBatch) -> Projection:
     return projection.model_copy(update={"rejections": (*broken, *projection.rejections, *misses)})
 
 
-def _check(top: int, pareto: Sequence[str]) -> None:
+def _notes(objective: str | None, pareto: Sequence[str], task: Task) -> tuple[str, ...]:
+    """Which objectives aliases stand for, and budgets that no projection answers."""
+    asked = (*(() if objective is None else (objective,)), *pareto)
+    notes = (alias_note(name, find_objective(name, task.workload.phase)) for name in asked)
+    return (*(note for note in dict.fromkeys(notes) if note is not None), *task.slo.unanswered)
+
+
+def _check(top: int) -> None:
     if not 1 <= top <= MOST_TOP:
         raise InvalidDescription(f"top {top} lies outside 1 to {MOST_TOP}")
-    if len(pareto) == 1 or len(pareto) > MOST_PARETO_OBJECTIVES or len(set(pareto)) < len(pareto):
+
+
+def _distinct(pareto: Sequence[str], phase: Phase) -> tuple[Objective, ...]:
+    """The objectives of a Pareto set. InvalidDescription where they are too few, too many, or one twice."""
+    found = tuple(find_objective(name, phase) for name in pareto)
+    if len(found) == 1 or len(found) > MOST_PARETO_OBJECTIVES or len({one.name for one in found}) < len(found):
         raise InvalidDescription(
             f"a Pareto set over {', '.join(pareto)}", hint=f"name 2 to {MOST_PARETO_OBJECTIVES} distinct objectives"
         )
+    return found
 
 
 def _with_block(tally: Tally, projected: ProjectionBatch, task: Task, wanted: Wanted) -> Tally:
@@ -173,7 +188,7 @@ def _answer(task: Task, wanted: Wanted, space: BlockedSpace, tally: Tally, top: 
         current=None,
         nearest_miss=None,
         unknown=(),
-        notes=space.notes,
+        notes=(*space.notes, *wanted.notes),
         assumptions=(),
     )
     if pool is None:

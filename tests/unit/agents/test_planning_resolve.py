@@ -173,7 +173,7 @@ def test_no_device_event_means_no_plan():
             "workload.phase says training, slo says serving",
         ),
         (
-            {**LLAMA, "current_plan": {"phase": "serving", "tp": 64}, "objective": "mfu"},
+            {**LLAMA, "current_plan": {"phase": "serving", "tp": 64}, "objective": "step_time_s"},
             "current_plan.phase says serving, objective says training",
         ),
         ({**LLAMA, "constraints": {"fixed": {"tp": 48}}}, "fixed asks for tp 48, which does not divide 64 devices"),
