@@ -73,6 +73,7 @@ NAMED = {
     "last_stage_layers": "layers, 0: even",
     "ranks_per_domain": "ranks",
     "concurrency": "requests",
+    "requests_per_slot": "requests",
     "max_num_seqs": "requests",
     "request_rate_per_s": "requests/s",
     "expert_imbalance": "ratio",

@@ -91,7 +91,7 @@ def serving_figures(
         "max_concurrent_sequences": found.held,
         "max_sustainable_concurrency": found.seats,
         "mixed_step_fraction_pct": 100.0 * found.mixed_frac,
-        "tpot_pollution_pct": 100.0 * (found.step_s / found.pure_step_s - 1.0),
+        "tpot_pollution_pct": 100.0 * np.maximum(found.step_s / found.pure_step_s - 1.0, 0.0),
         "prefill_comm_ms": s_to_ms(1.0) * found.prefill_comm_s,
         "decode_comm_ms": s_to_ms(1.0) * found.decode_comm_s,
         "replica_gpus": batch.attention_dp * batch.tp * batch.pp / hardware.devices_per_chip,
