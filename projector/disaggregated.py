@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from projector.batch_projection import Assumption, BreakdownColumns, Metrics, ProjectionBatch, price_usd_per_chip_hour
 from projector.breakdown import ConcurrencyLimit
+from projector.cost.energy import ChipPower
 from projector.cost.engine import Engine, Slot
 from projector.cost.kv_transfer import transfer
 from projector.cost.links import Links
@@ -21,6 +22,7 @@ from projector.errors import InvalidDescription
 from projector.graph.columns import Column
 from projector.graph.serving_graph import StepWork, serving_graph, serving_scope
 from projector.serving import INTERVALS, Load
+from projector.serving_figures import Request, Steps, with_figures
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
@@ -121,15 +123,28 @@ def project_disaggregated(
         step_time_s=step.total_s,
         breakdown=step,
         memory=memory,
-        metrics=Metrics(
-            ttft_s=serves * (request_s - (load.output_len - 1) * tpot_s),
-            tpot_s=serves * tpot_s,
-            request_latency_s=serves * request_s,
-            decode_tokens_per_s_per_chip=serves * per_s * load.output_len / cluster.chips,
-            total_tokens_per_s_per_chip=serves * per_s * (load.input_len + load.output_len) / cluster.chips,
-            max_concurrency=np.where(pools.prefill_needs.requests >= 1, pools.decode_needs.requests * batch.dp, 0.0),
+        metrics=with_figures(
+            Metrics(
+                ttft_s=serves * (request_s - (load.output_len - 1) * tpot_s),
+                tpot_s=serves * tpot_s,
+                request_latency_s=serves * request_s,
+                decode_tokens_per_s_per_chip=serves * per_s * load.output_len / cluster.chips,
+                total_tokens_per_s_per_chip=serves * per_s * (load.input_len + load.output_len) / cluster.chips,
+                max_concurrency=np.where(
+                    pools.prefill_needs.requests >= 1, pools.decode_needs.requests * batch.dp, 0.0
+                ),
+            ),
+            _steps(pools, prompts, step, per_s, hardware),
+            Request(load.input_len, load.output_len, load.prefix_hit_frac),
+            batch,
+            model,
+            math_dtype,
+            memory,
+            cluster.chips,
+            hardware,
         ),
         interval=INTERVALS[model.is_moe],
+        power=ChipPower.of(hardware),
         links=Links(pools.decode.routes, hardware),
         hardware=hardware,
         assumptions=(
@@ -138,6 +153,34 @@ def project_disaggregated(
             *_bound_by(pools, prompts, links_per_s, found.per_s, found.decoding),
             *speculation_assumptions(batch, model, load.draft_acceptance_frac),
         ),
+    )
+
+
+def _steps(
+    pools: Pools, prompts: PromptServers, step: BreakdownColumns, per_s: Column, hardware: HardwareProfile
+) -> Steps:
+    """What the figures follow from beside the metrics: no step is mixed, prompts have engines of their own."""
+    batch, none = pools.decode.batch, np.zeros(len(pools.decode.batch))
+    busy_frac = np.minimum(per_s / prompts.prompts_per_s, 1.0)
+    power, watts = ChipPower.of(hardware), None
+    if power is not None:
+        beside_s = np.maximum(prompts.one_s - prompts.comm_s, 0.0)
+        prefill_w = power.mean_serving_w(beside_s, none, prompts.comm_s, none, busy_frac)
+        waits_s = step.idle_s + step.exposed_copy_s
+        decode_w = power.mean_serving_w(none, step.compute_s, step.exposed_communication_s, waits_s, 1.0)
+        ranks = prompts.ranks * pools.prefill.degrees.tp * pools.prefill.degrees.pp
+        decoding = batch.dp * batch.tp * batch.pp
+        watts = (ranks * prefill_w + decoding * decode_w) / (ranks + decoding)
+    return Steps(
+        step_s=step.total_s,
+        pure_step_s=step.total_s,
+        mixed_step_s=none + np.nan,
+        mixed_frac=none,
+        prefill_comm_s=prompts.comm_s,
+        decode_comm_s=step.exposed_communication_s,
+        prompt_tokens_per_s=prompts.prompts_per_s * pools.prompts.computed,
+        seats=pools.seats,
+        watts=watts,
     )
 
 
@@ -214,15 +257,15 @@ def _prompt_servers(pools: Pools) -> PromptServers:
     # a step has room for so many, and there are never more
     room = np.clip(prompts.fit_in_budget, 1.0, np.maximum(np.ceil(pools.load.concurrency / ranks), 1.0))
     launches = np.ones(len(engine.batch), dtype=np.bool_)
-    one, full = (
-        engine.slot(_prefill_work(prompts, together), launches).length_s for together in (np.ones_like(room), room)
-    )
+    alone, filled = (engine.slot(_prefill_work(prompts, together), launches) for together in (np.ones_like(room), room))
+    one, full = alone.length_s, filled.length_s
     return PromptServers(
         ranks=ranks,
         one_s=prompts.chunks * (one + pools.stack.step_s),
         full_s=prompts.chunks * (np.maximum(full, one) + pools.stack.step_s),
         most=room,
         behind_s=(engine.degrees.pp - 1) * one,
+        comm_s=prompts.chunks * alone.exposed_communication_s,
     )
 
 

@@ -20,13 +20,13 @@ from projector.cost.energy import ChipPower
 from projector.cost.engine import Engine, Slot
 from projector.cost.links import Links
 from projector.cost.overlap import AxisTimes
-from projector.cost.serving_figures import Request, Served, serving_figures
 from projector.cost.serving_memory import Held, ServingNeeds, serving_needs
 from projector.cost.speculation import check_drafters, drafting_host_s, speculation_assumptions, tokens_a_step
 from projector.cost.token_budget import Prompts, most_decoding
 from projector.graph.columns import Column
 from projector.graph.serving_graph import StepWork, serving_graph, serving_scope
 from projector.project_input import sizes
+from projector.serving_figures import Request, Steps, with_figures
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
@@ -170,23 +170,26 @@ def project_serving(
         step_time_s=breakdown.total_s,
         breakdown=breakdown,
         memory=needs.with_requests(fleet.a_rank, fleet.limit),
-        metrics=Metrics(
-            ttft_s=serves * latencies.ttft_s,
-            tpot_s=serves * latencies.tpot_s / gained,
-            request_latency_s=serves * latencies.request_s,
-            decode_tokens_per_s_per_chip=serves * requests_per_s * load.output_len / cluster.chips,
-            total_tokens_per_s_per_chip=serves * requests_per_s * (load.input_len + load.output_len) / cluster.chips,
-            max_concurrency=needs.requests * batch.dp,
-            figures=serving_figures(
-                _served(engine, fleet, loop, (pure, mixed), breakdown, latencies, needs, prompts, stack, hardware),
-                Request(load.input_len, load.output_len, load.prefix_hit_frac),
-                batch,
-                model,
-                math_dtype,
-                needs.with_requests(fleet.a_rank, fleet.limit),
-                cluster.chips,
-                hardware,
+        metrics=with_figures(
+            Metrics(
+                ttft_s=serves * latencies.ttft_s,
+                tpot_s=serves * latencies.tpot_s / gained,
+                request_latency_s=serves * latencies.request_s,
+                decode_tokens_per_s_per_chip=serves * requests_per_s * load.output_len / cluster.chips,
+                total_tokens_per_s_per_chip=serves
+                * requests_per_s
+                * (load.input_len + load.output_len)
+                / cluster.chips,
+                max_concurrency=needs.requests * batch.dp,
             ),
+            _steps(engine, fleet, loop, (pure, mixed), breakdown, needs, prompts, engine_s, hardware),
+            Request(load.input_len, load.output_len, load.prefix_hit_frac),
+            batch,
+            model,
+            math_dtype,
+            needs.with_requests(fleet.a_rank, fleet.limit),
+            cluster.chips,
+            hardware,
         ),
         interval=INTERVALS[model.is_moe],
         power=ChipPower.of(hardware),
@@ -196,39 +199,32 @@ def project_serving(
     )
 
 
-def _served(
+def _steps(
     engine: Engine,
     fleet: Fleet,
     loop: Loop,
     slots: tuple[Slot, Slot],
     mean: BreakdownColumns,
-    latencies: Latencies,
     needs: ServingNeeds,
     prompts: Prompts,
-    stack: ServingStack,
+    engine_s: Column | float,
     hardware: HardwareProfile,
-) -> Served:
-    """What the figures of serving follow from; slots: a pure decode passage and a mixed one."""
+) -> Steps:
+    """What the figures of serving follow from beside the metrics; slots: a pure decode passage and a mixed one."""
     batch, pp, (pure, mixed) = engine.batch, engine.degrees.pp, slots
-    serves = np.where(needs.requests >= 1, 1.0, np.nan)
-    mixed_s = pp * np.maximum(mixed.length_s, pure.length_s) + stack.step_s
+    mixed_s = pp * np.maximum(mixed.length_s, pure.length_s) + engine_s
     prefill_s = loop.mixed_frac * sum(mixed.compute_s.values(), start=np.zeros(len(batch)))
     waits_s = mean.idle_s + mean.exposed_copy_s
     decode_s, busy_frac = mean.compute_s - prefill_s, fleet.busy / fleet.replicas
     power = ChipPower.of(hardware)
-    return Served(
-        requests_per_s=serves * fleet.busy * fleet.offered / latencies.request_s,
-        ttft_s=serves * latencies.ttft_s,
-        tpot_s=serves * latencies.tpot_s,
-        request_s=serves * latencies.request_s,
+    return Steps(
         step_s=mean.total_s,
-        pure_step_s=pp * pure.length_s + stack.step_s,
+        pure_step_s=pp * pure.length_s + engine_s,
         mixed_step_s=mixed_s,
         mixed_frac=loop.mixed_frac,
         prefill_comm_s=prompts.chunks * pp * mixed.exposed_communication_s,
         decode_comm_s=pp * pure.exposed_communication_s,
         prompt_tokens_per_s=batch.dp * loop.prompts * prompts.chunk / mixed_s,
-        held=needs.requests * batch.dp,
         seats=np.minimum(needs.requests * batch.dp, fleet.replicas * batch.max_num_seqs),
         watts=None
         if power is None

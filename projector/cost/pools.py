@@ -61,6 +61,7 @@ class PromptServers:
     ranks        how many there are
     one_s, full_s   seconds a step chain takes with one prompt and with `most`, as many as a step has room for
     behind_s     seconds a prompt still passes pipeline stages after the first has let it go
+    comm_s       of one_s, communication that nothing hides
     """
 
     ranks: Column
@@ -68,6 +69,7 @@ class PromptServers:
     full_s: Column
     most: Column
     behind_s: Column
+    comm_s: Column
 
     @property
     def prompts_per_s(self) -> Column:

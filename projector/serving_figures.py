@@ -1,9 +1,10 @@
 """Every figure serving is judged by, from what a serving model found: one column an objective."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from projector.batch_projection import Metrics
 from projector.cost.device import Device
 from projector.cost.memory import MemoryColumns
 from projector.graph.columns import Column, lookup
@@ -16,23 +17,17 @@ from projector.units import MEGA, S_PER_HOUR, TERA, bytes_to_gb, s_to_ms
 
 
 @dataclass(frozen=True)
-class Served:
-    """What a serving model found of every plan (columns, shape [n]).
+class Steps:
+    """What a serving model found of the steps of every plan, beside its metrics (columns, shape [n]).
 
-    requests_per_s       finished requests a second of the fleet; NaN where an engine holds not one
-    ttft_s, tpot_s, request_s   mean latencies
-    step_s               mean engine step; pure_step_s, mixed_step_s: without and with a prefill chunk
+    step_s               mean engine step; pure_step_s, mixed_step_s: without and with a prefill chunk (NaN: no step is)
     mixed_frac           share of a request's decode steps that carry somebody's chunk
     prefill_comm_s       communication nothing hides in the prefill of one prompt, decode_comm_s: in a pure step
     prompt_tokens_per_s  prompt tokens the fleet computes while it prefills
-    held, seats          requests the KV pools hold over the fleet; of them, those that may run at once
+    seats                requests that may run at once over the fleet
     watts                mean power of a chip; None where its board power is unknown
     """
 
-    requests_per_s: Column
-    ttft_s: Column
-    tpot_s: Column
-    request_s: Column
     step_s: Column
     pure_step_s: Column
     mixed_step_s: Column
@@ -40,7 +35,6 @@ class Served:
     prefill_comm_s: Column
     decode_comm_s: Column
     prompt_tokens_per_s: Column
-    held: Column
     seats: Column
     watts: Column | None
 
@@ -54,8 +48,9 @@ class Request:
     prefix_hit_frac: float = 0.0
 
 
-def serving_figures(
-    found: Served,
+def with_figures(
+    metrics: Metrics,
+    found: Steps,
     request: Request,
     batch: PlanBatch,
     model: ModelArchitecture,
@@ -63,13 +58,21 @@ def serving_figures(
     memory: MemoryColumns,
     chips: int,
     hardware: HardwareProfile,
-) -> dict[str, Column]:
-    """Figures by the name of their objective, in its unit; formulas and meanings in `specs.serving_objectives`.
+) -> Metrics:
+    """The metrics with a figure for every objective of serving, in its unit.
 
-    Those that need a price or a power are left out where the chip's file states none.
+    Formulas and meanings: `projector.specs.serving_objectives`. Those that need a price or a power are left out where
+    the chip's file states none.
     """
-    rate, each = found.requests_per_s, request.input_len + request.output_len
-    output, total = rate * request.output_len, rate * each
+    m = metrics
+    assert m.ttft_s is not None
+    assert m.tpot_s is not None
+    assert m.request_latency_s is not None
+    assert m.decode_tokens_per_s_per_chip is not None
+    assert m.total_tokens_per_s_per_chip is not None
+    assert m.max_concurrency is not None
+    output, total = chips * m.decode_tokens_per_s_per_chip, chips * m.total_tokens_per_s_per_chip
+    rate = output / request.output_len
     flop_per_s = rate * served_flop_per_request(model, request.input_len, request.output_len, request.prefix_hit_frac)
     peak = lookup(math_dtype, Device.of(hardware).linear_peaks()) * hardware.devices_per_chip
     served = np.where(np.isnan(rate), np.nan, 1.0)
@@ -80,15 +83,15 @@ def serving_figures(
         "total_throughput_tps": total,
         "prefill_throughput_tps_per_gpu": served * found.prompt_tokens_per_s / chips,
         "prefill_throughput_tps": served * found.prompt_tokens_per_s,
-        "ttft_ms": s_to_ms(1.0) * found.ttft_s,
-        "itl_ms": s_to_ms(1.0) * found.tpot_s,
-        "request_latency_ms": s_to_ms(1.0) * found.request_s,
-        "interactivity_tok_s_per_user": 1.0 / found.tpot_s,
-        "per_request_decode_tps": _decode_rate(found, request),
+        "ttft_ms": s_to_ms(1.0) * m.ttft_s,
+        "itl_ms": s_to_ms(1.0) * m.tpot_s,
+        "request_latency_ms": s_to_ms(1.0) * m.request_latency_s,
+        "interactivity_tok_s_per_user": 1.0 / m.tpot_s,
+        "per_request_decode_tps": _decode_rate(m.request_latency_s - m.ttft_s, request),
         "decode_step_ms_pure": s_to_ms(1.0) * found.pure_step_s,
         "decode_step_ms_mixed": s_to_ms(1.0) * found.mixed_step_s,
         "iteration_ms": s_to_ms(1.0) * found.step_s,
-        "max_concurrent_sequences": found.held,
+        "max_concurrent_sequences": m.max_concurrency,
         "max_sustainable_concurrency": found.seats,
         "mixed_step_fraction_pct": 100.0 * found.mixed_frac,
         "tpot_pollution_pct": 100.0 * np.maximum(found.step_s / found.pure_step_s - 1.0, 0.0),
@@ -99,14 +102,14 @@ def serving_figures(
         "tflops_per_s_per_gpu": flop_per_s / chips / TERA,
         **_memory_figures(memory, hardware),
     }
-    return figures | _priced(output / chips, total / chips, hardware) | _powered(found.watts, output, total, chips)
+    figures |= _priced(output / chips, total / chips, hardware) | _powered(found.watts, output, total, chips)
+    return replace(metrics, figures=figures)
 
 
-def _decode_rate(found: Served, request: Request) -> Column:
+def _decode_rate(decoding_s: Column, request: Request) -> Column:
     """Tokens after the first over the time they take; of requests of one token there is no such rate."""
     after = request.output_len - 1.0
-    rate: Column = after / (found.request_s - found.ttft_s) if after > 0 else np.full_like(found.tpot_s, np.nan)
-    return rate
+    return np.full_like(decoding_s, np.nan) if after <= 0 else after / decoding_s
 
 
 def _memory_figures(memory: MemoryColumns, hardware: HardwareProfile) -> dict[str, Column]:
