@@ -27,9 +27,12 @@ from projector.specs.software import SERVING
 # Host time of a launch through the Python of an engine's layers over that of a bare one. Assumed: a third of what
 # Megatron-LM's eager modules show (Software.host_factor).
 HOST_FACTOR = 4.0
-# What every kernel pays beside its work, over a kernel's floor: the one before it drains, it fills. Of 0, 0.5 and 0.75
-# the measured serving points have the least error with this one; GPUs alone, as compiled programs have no such gaps.
-KERNEL_GAP_FRAC = 0.75
+# What a kernel pays beside its work, in floors of a kernel: the one before it drains, it fills. Of 0 to 2 the measured
+# serving points (TPOT of 162 dense and 460 MoE ones) have the least error with 2; with more than this one eight B200
+# would decode a 70B model less than four times as fast as one. GPUs alone: compiled programs have no such gaps.
+KERNEL_DRAIN_FRAC = 1.4
+# What a collective pays beside its transfers, in floors: it is a kernel like others.
+COLLECTIVE_FLOORS = 1.0
 # Launches a layer costs the host where graphs are replayed between attentions: the kernel, and the graph before it.
 PIECES = 2.0
 # Halves of a batch that alternate between compute and exchange with experts (DeepSeek-V3, arXiv:2412.19437, 3.4).
@@ -85,7 +88,8 @@ class Engine:
         """Engines of every plan; GEMMs run in `math_dtype`. expert_imbalance: of the traffic; None: the stack's."""
         degrees, device = Degrees.of(batch), Device.of(hardware)
         stored = expert_dtypes(batch)
-        gap_s = KERNEL_GAP_FRAC * hardware.calibration.kernel_floor_s if hardware.kind == "gpu" else 0.0
+        collective_s = COLLECTIVE_FLOORS * hardware.calibration.kernel_floor_s if hardware.kind == "gpu" else 0.0
+        drain_s = KERNEL_DRAIN_FRAC * hardware.calibration.kernel_floor_s if hardware.kind == "gpu" else 0.0
         experts = Experts(stored, product_dtypes(stored, batch.compute_dtype, device), expert_imbalance)
         one = np.ones(len(batch))
         return cls(
@@ -96,7 +100,7 @@ class Engine:
             kernels=chip_kernels(batch, hardware),
             degrees=degrees,
             routes=routes(groups(degrees), cluster, hardware),
-            rates=Rates.of(device, math_dtype, expert_dtype=experts.math, gap_s=gap_s),
+            rates=Rates.of(device, math_dtype, expert_dtype=experts.math, drain_s=drain_s, collective_s=collective_s),
             stages=stages(model, degrees.pp, one, one, 0 * one),
             contention_frac=hardware.calibration.contention_frac,
             tp_contention_frac=hardware.calibration.tp_contention_frac,
@@ -139,7 +143,7 @@ class Engine:
         in_pieces = (self.batch.cuda_graph_mode == "piecewise") & self.batch.cuda_graphs.astype(bool)
         pieces = in_pieces * PIECES * times.attention_launched("forward")
         kernels = (launches & ~in_pieces) * times.launched("forward") + pieces
-        return kernels * HOST_FACTOR * self.rates.kernel_launch_s, pieces * self.rates.kernel_gap_s
+        return kernels * HOST_FACTOR * self.rates.kernel_launch_s, pieces * self.rates.kernel_drain_s
 
     def _slot(self, times: StageTimes, launches: Switch, parts: Column) -> Slot:
         zero = np.zeros(len(self.batch))

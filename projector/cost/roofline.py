@@ -25,6 +25,7 @@ class Rates:
     ramp_s: float
     kernel_floor_s: float
     kernel_gap_s: float
+    kernel_drain_s: float
     kernel_launch_s: float
     host_bytes_per_s: float
     collective_drift_s: float
@@ -37,12 +38,13 @@ class Rates:
         compute_dtype: AnyColumn,
         software: Software = CURRENT,
         expert_dtype: AnyColumn | None = None,
-        gap_s: float = 0.0,
+        drain_s: float = 0.0,
+        collective_s: float = 0.0,
     ) -> "Rates":
         """Peaks times calibrated efficiencies, one entry a plan, for the kernels of this software.
 
-        expert_dtype: what products of routed experts run in; None: compute_dtype. gap_s: what every kernel pays
-        beside its work.
+        expert_dtype: what products of routed experts run in; None: compute_dtype. drain_s: what a kernel pays beside
+        its work, where that is longer than its floor; collective_s: what a collective pays beside its transfers.
         """
         calibration = device.hardware.calibration
         sustained = calibration.sustained_frac
@@ -66,10 +68,12 @@ class Rates:
             bytes_per_s=device.hbm_bytes_per_s * calibration.hbm_efficiency_frac,
             ramp_s=device.ramp_s,
             kernel_floor_s=calibration.kernel_floor_s,
-            kernel_gap_s=calibration.kernel_floor_s * (software.host_factor - 1.0) + gap_s,
+            kernel_gap_s=calibration.kernel_floor_s * (software.host_factor - 1.0),
+            kernel_drain_s=drain_s,
             kernel_launch_s=calibration.kernel_launch_s * software.host_factor,
             host_bytes_per_s=device.host_bytes_per_s,
-            collective_drift_s=software.collective_drift * calibration.kernel_floor_s * (software.host_factor - 1.0),
+            collective_drift_s=software.collective_drift * calibration.kernel_floor_s * (software.host_factor - 1.0)
+            + collective_s,
             calibration=calibration,
         )
 
@@ -86,19 +90,23 @@ class Rates:
 def operator_time_s(operator: Operator, rates: Rates) -> Column:
     """Seconds of one execution on the device, shape [n].
 
-        t = max(FLOP / (peak e) + parts ramp, bytes / (bandwidth e), kernels * floor) + kernels * (split - 1) * floor
+        t = max(max(FLOP / (peak e) + parts ramp, bytes / (bandwidth e)) + kernels * drain, kernels * floor)
+            + kernels * (split - 1) * floor
 
     peak is that of the operator's dtype, e the calibrated efficiency of large operators. The ramp makes the
     efficiency a saturating curve over size, e FLOP / (FLOP + half size), as measured GEMM sweeps show; at an equal
     FLOP rate a narrower dtype keeps the ramp, which is why fp8 gains less than its peak on small GEMMs.
     split: kernels a stack runs where a fused one would do (Software.host_factor); each pays its floor beside the work.
+    drain: between two kernels of a graph the first empties the device and the second fills it; a floor, as measured
+    back to back, contains it.
     Left out: shape effects at equal FLOP (tile and wave quantisation), clocks that fall under load, L2 reuse.
     """
     memory_s = operator.lengthened * operator.moved_bytes / rates.bytes_per_s
     floor_s = operator.kernels * rates.kernel_floor_s
     gap_s = operator.kernels * rates.kernel_gap_s + operator.pause_s
+    drain_s = operator.kernels * rates.kernel_drain_s
     if operator.math == "none":
-        return np.maximum(memory_s, floor_s) + gap_s
+        return np.maximum(memory_s + drain_s, floor_s) + gap_s
     if operator.kind == "attention":
         rate = rates.attention_flop_per_s
         if operator.head is not None:
@@ -108,4 +116,4 @@ def operator_time_s(operator: Operator, rates: Rates) -> Column:
         rate = linear if operator.math == "linear" else rates.wide_flop_per_s
     slowdown = operator.slowdown * operator.lengthened
     arithmetic_s = slowdown * operator.flop / rate + operator.parts * rates.ramp_s
-    return np.maximum(np.maximum(arithmetic_s, memory_s), floor_s) + gap_s
+    return np.maximum(np.maximum(arithmetic_s, memory_s) + drain_s, floor_s) + gap_s

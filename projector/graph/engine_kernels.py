@@ -13,6 +13,9 @@ from projector.graph.operator import Algorithms, Operator, changed
 from projector.graph.scope import Scope
 from projector.specs.plan_batch import PlanBatch
 
+# Rows from which on a product pays the whole start-up of a large one: those of a tile. With fewer its kernel streams
+# weights, and what it starts with is the drain of the kernel before (`Rates.kernel_drain_s`).
+TILE_ROWS = 128.0
 # Largest all-reduce whose kernel runs the norm behind it as well, by ranks: the workspace of FlashInfer's on Hopper
 # (vLLM, compilation/passes/fusion/allreduce_rms_fusion.py, 2026). None for other numbers of ranks.
 FUSED_REDUCE_BYTES = {2: 64 * 2.0**20, 4: 2 * 2.0**20, 8: 2.0**20}
@@ -78,15 +81,32 @@ def engine_kernels(
     apart = None if fused.all() else switched(~fused)
     reduces = _reduces(batch, scope, kernels.compiled)
     exchange = _exchange(batch)
+    started = np.minimum(scope.tokens / TILE_ROWS, 1.0)
     for operator in operators:
         if operator.collective is not None:
             yield from _collective(operator, reduces, exchange)
         elif operator.kind in ("quantise", "elementwise", "norm"):
             yield from _pointwise(operator, scope, apart, reduces)
         elif operator.name.startswith(("attention", "window_attention")) and operator.kind == "attention":
-            yield changed(operator, lengthened=kernels.decode if operator.name[-2:] == "_1" else kernels.prefill)
+            decoding = operator.name[-2:] == "_1"
+            yield changed(
+                operator,
+                lengthened=kernels.decode if decoding else kernels.prefill,
+                parts=0.0 if decoding else operator.parts,
+            )
+        elif operator.kind in ("gemm", "moe") and operator.math != "none":
+            yield changed(operator, parts=operator.parts * _started(operator, started))
         else:
             yield operator
+
+
+def _started(operator: Operator, of_all: Column) -> Column:
+    """Share of the start-up of a large product that this one pays, from its rows; of experts those of one."""
+    product = operator.product
+    if product is None or not operator.expert:
+        return of_all
+    share: Column = np.minimum(product.rows / product.active / TILE_ROWS, 1.0)
+    return share
 
 
 def _pointwise(operator: Operator, scope: Scope, apart: Column | None, reduces: _Reduces) -> Iterator[Operator]:
