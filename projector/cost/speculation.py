@@ -55,7 +55,7 @@ def tokens_a_step(batch: PlanBatch, model: ModelArchitecture, stated: float | No
     return found
 
 
-def drafting_host_s(batch: PlanBatch, requests: Column, context: float) -> Column:
+def drafting_host_s(batch: PlanBatch, requests: Column, context: Column | float) -> Column:
     """Host time a step waits for n-grams: the past of every request of a rank is searched on one core."""
     return np.where(batch.speculation == "ngram", requests * context * NGRAM_S_PER_TOKEN, 0.0)
 
