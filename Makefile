@@ -17,7 +17,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-search bench-traces bench-projector accuracy-page fuzz-traces serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-search bench-traces bench-projector bench-serving accuracy-page fuzz-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -86,6 +86,9 @@ bench-traces: setup ## cost of reading large traces beside other tools, which ar
 
 bench-projector: setup ## ours, Calculon and llm-analysis on the same measured rows: PEERS=folder of their sources
 	@$(BIN)/python -m tests.bench.projector_bench --peers $(PEERS) --groundtruth $(SHARED)/groundtruth --json $(PEERS_RESULT)
+
+bench-serving: setup ## ours, aiconfigurator and GenZ on the same measured serving points (minutes): PEERS=folder with genz/
+	@$(BIN)/python -m tests.bench.serving_bench --peers $(PEERS) --groundtruth $(SHARED)/groundtruth --json .bench/serving.json
 
 fuzz-traces: setup ## coverage-guided fuzzing of every reader: SECONDS=30 for each, READER=kineto for one alone
 	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .fuzz/env

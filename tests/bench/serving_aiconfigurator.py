@@ -42,9 +42,8 @@ def arguments_of(question):
             "moe_tp_size": question["moe_tp"],
             "moe_ep_size": question["moe_ep"],
         }
-    pools = {
-        f"{pool}_{key}": question["pools"].get(f"{pool}_{key}") for pool in ("prefill", "decode") for key in POOL_KEYS
-    }
+    names = [f"{pool}_{key}" for pool in ("prefill", "decode") for key in POOL_KEYS]
+    pools = {name: question["pools"].get(name) for name in names}
     open_keys = [key for key in pools if pools[key] is None and not key.endswith("attention_dp_size")]
     if open_keys:
         raise ValueError("the sizes of the pools are not stated")

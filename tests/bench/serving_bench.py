@@ -1,4 +1,4 @@
-"""Ours, aiconfigurator and GenZ on the same measured serving points: python -m tests.bench.serving_bench --peers FOLDER.
+"""Ours, aiconfigurator, GenZ on the same measured points: `python -m tests.bench.serving_bench --peers FOLDER`.
 
 Every tool is asked the same questions (`serving_questions`), each in a process of its own on one thread. Errors are
 over the points that ours and the peer both model, so each peer is compared on its own ground. Speed is processor time
@@ -20,7 +20,6 @@ from tests.bench.serving_questions import FILE, Question, questions
 from tests.validation.figures import spearman
 
 EACH = 6
-SEARCHED = 20_000
 OURS = "Shardwise"
 
 
@@ -120,9 +119,9 @@ def compare(groundtruth: Path, peers: Path, environments: Path, each: int) -> Re
     return Result(
         asked=len(asked),
         modelled={tool: sum("tpot_ms" in line for line in found.values()) for tool, found in answers.items()},
-        refusals={tool: _reasons(found) for tool, found in answers.items()},
-        compared=tuple(_compared(asked, answers)),
-        speed=tuple(_speed(runs)),
+        refusals={tool: refusals(found) for tool, found in answers.items()},
+        compared=tuple(comparisons(asked, answers)),
+        speed=tuple(speeds(_ours("search"), runs)),
         settings=tuple(
             f"{peer.title} ({state_of(peers / peer.folder) if peer.folder else peer.packages[0]}): {peer.settings}"
             for peer in (AICONFIGURATOR, GENZ)
@@ -148,7 +147,8 @@ def _given(tool: str, found: Run | Absent) -> Run:
     return found
 
 
-def _reasons(answers: Answers) -> dict[str, int]:
+def refusals(answers: Answers) -> dict[str, int]:
+    """How many points a tool does not model, by reason, the commonest first."""
     found: dict[str, int] = {}
     for line in answers.values():
         if "refused" in line:
@@ -157,7 +157,8 @@ def _reasons(answers: Answers) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
-def _compared(asked: Sequence[Question], answers: Mapping[str, Answers]) -> list[Compared]:
+def comparisons(asked: Sequence[Question], answers: Mapping[str, Answers]) -> list[Compared]:
+    """Ours beside each peer over what both model, and over the kinds of it."""
     found = []
     for peer in (AICONFIGURATOR.title, GENZ.title):
         both = [one for one in asked if all("tpot_ms" in answers[tool].get(one.id, {}) for tool in (OURS, peer))]
@@ -181,9 +182,8 @@ def _dense(one: Question) -> bool:
 
 
 def _errors(points: Sequence[Question], peer: str, answers: Mapping[str, Answers]) -> tuple[Error, ...]:
-    return tuple(
-        _error(tool, figure, points, answers[tool]) for figure in ("tpot_ms", "ttft_ms") for tool in (OURS, peer)
-    )
+    tools = (OURS, peer)
+    return tuple(_error(tool, figure, points, answers[tool]) for figure in ("tpot_ms", "ttft_ms") for tool in tools)
 
 
 def _error(tool: str, figure: str, points: Sequence[Question], answers: Answers) -> Error:
@@ -201,25 +201,19 @@ def _error(tool: str, figure: str, points: Sequence[Question], answers: Answers)
     )
 
 
-def _speed(runs: Mapping[str, Run]) -> list[Speed]:
-    searched = _ours("search", str(SEARCHED))
+def speeds(searched: Run, runs: Mapping[str, Run]) -> list[Speed]:
+    """Our search, and every tool asked point by point: the median, as a tool's first answers read its tables."""
     line = searched.lines[0]
-    found = [
-        Speed(
-            f"{OURS}: a search as columns",
-            line["plans"],
-            1e6 * line["cpu_s"] / line["plans"],
-            searched.peak_bytes / 2**20,
-        )
-    ]
+    found = [_cost(f"{OURS}: a search as columns", line["plans"], line["cpu_s"] / line["plans"], searched)]
     for tool, one in runs.items():
         answered = [line["cpu_s"] for line in one.lines if "tpot_ms" in line]
         if answered:
-            # the first answers of a tool read its tables
-            found.append(
-                Speed(f"{tool}: point by point, median", len(answered), 1e6 * median(answered), one.peak_bytes / 2**20)
-            )
+            found.append(_cost(f"{tool}: point by point, median", len(answered), median(answered), one))
     return found
+
+
+def _cost(way: str, candidates: int, each_s: float, found: Run) -> Speed:
+    return Speed(way, candidates, 1e6 * each_s, found.peak_bytes / 2**20)
 
 
 def lines(found: Result) -> list[str]:
@@ -264,9 +258,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--json", type=Path, help="where the result goes as JSON too")
     given = parser.parse_args(arguments)
     if not (given.peers / GENZ.folder).is_dir():
-        print(
-            f"{given.peers / GENZ.folder} is missing: git clone {ADDRESS} {given.peers / GENZ.folder}", file=sys.stderr
-        )
+        source = given.peers / GENZ.folder
+        print(f"{source} is missing: git clone {ADDRESS} {source}", file=sys.stderr)
         return 2
     try:
         found = compare(given.groundtruth, given.peers, given.environments, given.each)

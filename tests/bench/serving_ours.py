@@ -1,4 +1,4 @@
-"""Our own answers, in a process of their own: python -m tests.bench.serving_ours answers FOLDER QUESTIONS | search MOST.
+"""Our own answers, in a process of their own: `answers FOLDER QUESTIONS`, or `search`.
 
 answers: every point of the file that `shardwise eval accuracy` models, as it models it. search: candidates of one
 serving space in one batch; the interpreter's start and the listing of the space are left out.
@@ -52,12 +52,12 @@ def answers(folder: Path, asked: str) -> None:
         tell(id=case.row.id, ttft_ms=found["ttft_s"], tpot_ms=found["tpot_s"], how="", cpu_s=each_s)
 
 
-def search(most: int) -> None:
+def search() -> None:
     """Candidates of the serving space of one model on eight chips, after a small batch that is not counted."""
     model, hardware = architecture(SPEED_MODEL), chip(SPEED_CHIP)
     cluster = ClusterSpec(chip=hardware.id, chips=SPEED_CHIPS)
     load = WorkloadSpec(phase="serving", model=model.name, input_len=1024, output_len=1024, concurrency=64)
-    plans = explore(load, model, cluster, hardware, Constraints(allow_numerics_changes=True), None, most=most).plans
+    plans = explore(load, model, cluster, hardware, Constraints(allow_numerics_changes=True), None).plans
     project_many(plans.take(np.arange(10)), load, model, cluster, hardware)
     before = time.process_time()
     projected = project_many(plans, load, model, cluster, hardware)
@@ -68,5 +68,5 @@ if __name__ == "__main__":
     if sys.argv[1] == "answers":
         answers(Path(sys.argv[2]), sys.argv[3])
     else:
-        search(int(sys.argv[2]))
+        search()
     tell_memory()
