@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, median
 
+from agents.evaluation.sweeps import spearman
 from tests.bench.environments import Absent, python_with
 from tests.bench.projector_peers import HERE, ROOT, Run, run, state_of
 from tests.bench.serving_questions import FILE, Question, questions
-from tests.validation.figures import spearman
 
 EACH = 6
 OURS = "Shardwise"
@@ -64,7 +64,7 @@ class Error:
     mape_frac: float
     median_frac: float
     bias_frac: float
-    rho: float
+    rho: float | None
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ def lines(found: Result) -> list[str]:
         f"{'points':38}{'':6}{'tool':16}{'n':>5}{'MAPE':>9}{'median':>9}{'bias':>9}{'rho':>7}",
         *(
             f"{one.kind:38}{error.figure:6}{error.tool:16}{error.points:>5}{error.mape_frac:>9.1%}"
-            f"{error.median_frac:>9.1%}{error.bias_frac:>+9.1%}{error.rho:>7.2f}"
+            f"{error.median_frac:>9.1%}{error.bias_frac:>+9.1%}{'' if error.rho is None else f'{error.rho:.2f}':>7}"
             for one in found.compared
             for error in one.errors
         ),

@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import numpy as np
+
+from agents.evaluation.refusal import Refused, or_refused
 from agents.evaluation.serving_cases import serving_case_of
 from agents.evaluation.serving_csv import read_serving_csv
 from agents.evaluation.serving_rows import ServingRow
 from agents.evaluation.serving_scored import score_serving
-
-from agents.evaluation.refusal import Refused, or_refused
 from projector.catalog import architecture, chip
 from projector.project import project_many
 from projector.search_space import explore
