@@ -8,6 +8,7 @@ from uuid import UUID
 from pydantic import Field
 
 from agents.findings import Diagnosis, Evidence, PlanResult, Shares
+from agents.kernel_tables.tables import SecondOpinion, Untabled
 from app.schemas_launch import ProposalLaunch
 from app.storage.traces import StoredTrace
 from projector.breakdown import Projection
@@ -217,3 +218,6 @@ class ProjectAnswer(Record):
     legal: bool
     illegal: tuple[Rejection, ...] = Field(description="rules the plan breaks")
     projection: Projection | None
+    second_opinion: SecondOpinion | Untabled | None = Field(
+        None, description="steps of measured kernel tables, or why they have none; null: not asked for"
+    )

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.findings import Assumption, Diagnosis, PlanResult, Proposal
+from agents.kernel_tables.tables import SecondOpinion, Untabled
 from app import wording
 from app.schemas import DiagnoseAnswer, ProjectAnswer, TraceHeadline
 from app.tables_job import show_copies, show_idle, show_links, show_ranks, show_serving, show_work
@@ -120,7 +121,24 @@ def show_projection(answer: ProjectAnswer) -> None:
     if projection.links:
         section(out, "Which links each axis crosses")
         out.print(_links_table(projection.links))
+    if answer.second_opinion is not None:
+        _show_second_opinion(out, answer.second_opinion)
     bullets(out, "Assumptions", projection.assumptions)
+
+
+def _show_second_opinion(out: Console, opinion: SecondOpinion | Untabled) -> None:
+    section(out, "By measured kernels")
+    if isinstance(opinion, Untabled):
+        paragraph(out, f"None: {plain(opinion.reason)}")
+        return
+    paragraph(out, f"{plain(opinion.tables)}: {plain(opinion.basis)}.")
+    rows = [
+        ("decode step [ms]", f"{opinion.decode_step_ms:.2f} ({opinion.decode_ratio:.2f} times the projected)"),
+        ("step with a prompt's chunk [ms]", f"{opinion.mixed_step_ms:.2f} ({opinion.mixed_ratio:.2f} times)"),
+        ("TPOT [ms]", f"{opinion.tpot_ms:.2f}"),
+        ("TTFT [ms]", f"{opinion.ttft_ms:.1f}"),
+    ]
+    out.print(table(("figure", "value"), rows, (LEFT, RIGHT)))
 
 
 def _show_verdict(out: Console, diagnosis: Diagnosis) -> None:

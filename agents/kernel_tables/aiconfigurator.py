@@ -5,7 +5,8 @@ hub, which an answer must not depend on.
 """
 
 import logging
-from importlib import metadata
+from importlib import import_module, metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,14 @@ class Aiconfigurator:
     def __init__(self) -> None:
         """InvalidDescription where the package is not installed."""
         try:
-            from aiconfigurator_core.sdk import EngineHandle  # type: ignore[import-not-found]
+            handle = import_module("aiconfigurator_core.sdk").EngineHandle
         except ImportError as missing:
             raise InvalidDescription(
                 f"kernel tables of {self.name} need {PACKAGE}", hint="pip install 'shardwise[kernel-tables]'"
             ) from missing
         # what it warns of is in the reason of an Untabled
         logging.getLogger("aiconfigurator_core").setLevel(logging.CRITICAL)
-        self._handle: Any = EngineHandle
+        self._handle: Any = handle
         self._bundled = _bundled_models()
 
     def steps(
@@ -69,7 +70,9 @@ class Aiconfigurator:
                 question.prompt_tokens, question.decoding, question.input_len, question.output_len
             )
         except Exception as fault:  # its errors have no common root of their own
-            return Untabled(reason=f"{self.name}: {(str(fault).splitlines() or [type(fault).__name__])[0][:200]}")
+            # its messages end with the path of a file
+            said = (str(fault).splitlines() or [type(fault).__name__])[0].split(" at /")[0]
+            return Untabled(reason=f"{self.name}: {said[:200]}")
         release = f"{PACKAGE} {metadata.version(PACKAGE)}"
         return TabledSteps(tables=f"{release}, {backend} on {system}", decode_ms=decode_ms, mixed_ms=mixed_ms)
 
@@ -91,14 +94,17 @@ def _layout(plan: ParallelismPlan, model: ModelArchitecture) -> dict[str, object
         "gemm_quant_mode": weights,
         "moe_quant_mode": weights if model.is_moe else None,
         "kvcache_quant_mode": CACHES[plan.kv_cache_dtype],
+        # its kernels of latent attention were measured in 16 bit
+        "fmha_quant_mode": "bfloat16" if model.is_mla else None,
         **experts,
     }
 
 
 def _bundled_models() -> dict[str, str]:
     """Hub ids of the configurations inside the package, lower-cased -> as it spells them."""
-    import aiconfigurator_core
-
-    folder = Path(aiconfigurator_core.__file__).parent / "model_configs"
+    found = find_spec("aiconfigurator_core")
+    assert found is not None
+    assert found.origin is not None
+    folder = Path(found.origin).parent / "model_configs"
     names = [path.name.removesuffix("_config.json") for path in sorted(folder.glob("*_config.json"))]
     return {name.replace("--", "/").lower(): name.replace("--", "/") for name in names if "hf_quant" not in name}

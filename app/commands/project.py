@@ -9,10 +9,13 @@ HELP = "project one plan of one model on one cluster"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """--model, --chip, --chips, --topology, --slices, --plan, workload sizes, what is trained, --json."""
+    """Model, cluster, --plan, workload sizes, what is trained, --kernel-tables, --json."""
     add_workload(parser)
     add_cluster(parser)
     parser.add_argument("--plan", required=True, metavar="KEY=VALUE,...", help="plan fields, for example dp=8,tp=4")
+    parser.add_argument(
+        "--kernel-tables", choices=("aiconfigurator",), help="serving: a second opinion from these measured kernels"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON document")
 
 
@@ -31,8 +34,20 @@ def run(arguments: argparse.Namespace) -> int:
     cluster = cluster_of(arguments, hardware.id)
     rejections = check(plan, workload, model, cluster, hardware)
     projection = None if rejections else project(plan, workload, model, cluster, hardware)
+    opinion = None
+    if arguments.kernel_tables and projection is not None:
+        from agents.kernel_tables.aiconfigurator import Aiconfigurator
+        from agents.kernel_tables.tables import second_opinion
+
+        opinion = second_opinion(projection, workload, model, hardware, Aiconfigurator())
     answer = ProjectAnswer(
-        plan=plan, workload=workload, cluster=cluster, legal=not rejections, illegal=rejections, projection=projection
+        plan=plan,
+        workload=workload,
+        cluster=cluster,
+        legal=not rejections,
+        illegal=rejections,
+        projection=projection,
+        second_opinion=opinion,
     )
     if arguments.json:
         print_document(answer)
