@@ -25,9 +25,8 @@ from projector.anchor.serving_point import (
     LOAD,
     TPOT_KEPT,
     TPOT_RANGE,
-    TTFT_KEPT,
-    TTFT_RANGE,
     Nearness,
+    start,
 )
 from projector.batch_projection import IntervalRule
 from projector.specs.plan import LAYOUT_FIELDS
@@ -86,7 +85,7 @@ def _pairs_of(points: Sequence[ServingScored], refused: list[tuple[str, str]]) -
     load = np.array([_load(one) for one in points])
     lengths = np.array([(one.case.workload.input_len, one.case.workload.output_len) for one in points])
     layout = np.array([[getattr(one.case.plan, field) for field in LAYOUT_FIELDS] for one in points])
-    modelled = IntervalRule(0.0, np.inf, "")
+    modelled_s = np.array([one.projected.get("ttft_s", np.nan) for one in points])
     for place, one in enumerate(points):
         if not within(float(tpot[place]), TPOT_RANGE):
             refused.append((one.case.row.id, IMPLAUSIBLE))
@@ -98,8 +97,9 @@ def _pairs_of(points: Sequence[ServingScored], refused: list[tuple[str, str]]) -
             layout=(layout != layout[place]).any(axis=1).astype(np.float64)[others],
             neighbour=np.ones(len(points) - 1, dtype=np.bool_),
         )
-        low, high = near.factors(modelled)
-        first = ttft[place] if within(float(ttft[place]), TTFT_RANGE) else 1.0
+        low, high = near.factors(IntervalRule(0.0, np.inf, ""))
+        first, late_s = start(float(ttft[place] * modelled_s[place]), float(modelled_s[place]))
+        corrected_s = near.start_s(modelled_s[others], first, late_s)
         yield Pairs(
             kind=near.kind,
             tpot=tpot[others],
@@ -107,7 +107,7 @@ def _pairs_of(points: Sequence[ServingScored], refused: list[tuple[str, str]]) -
             low=low,
             high=high,
             ttft=ttft[others],
-            ttft_corrected=ttft[others] / first ** near.kept(TTFT_KEPT),
+            ttft_corrected=ttft[others] * modelled_s[others] / corrected_s,
             weight=np.full(len(points) - 1, 1 / len(points) / (len(points) - 1)),
         )
 

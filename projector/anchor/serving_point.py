@@ -1,12 +1,12 @@
 """A measured serving point beside its own projection: what corrects projections of its engine's neighbours.
 
-    TPOT' = TPOT r_t^h, TTFT' = TTFT r_f^h
+    TPOT' = TPOT r_t^h, TTFT' = TTFT r_f^h, or TTFT + d where a start is later by what no ratio explains
     latency' = TTFT' + (latency - TTFT) r_t^h
     rate' = rate latency / latency' e
 
 r: measured over modelled at the point; h: how much of it a neighbour keeps, less the further its load, its lengths and
-its layout are from the measured ones; e: measured rate over what the measured latencies make of the load by Little's
-law (ramps, stragglers), kept whole.
+its layout are from the measured ones; d: seconds, kept by the same layout and lengths; e: measured rate over what the
+measured latencies make of the load by Little's law (ramps, stragglers), kept whole.
 """
 
 from dataclasses import dataclass, replace
@@ -29,6 +29,9 @@ from projector.specs.workload import WorkloadSpec
 
 # Beyond these a figure is no measurement of what is modelled: 31 and 169 of 1,863 published points.
 TPOT_RANGE, TTFT_RANGE = (0.4, 2.5), (0.2, 5.0)
+# A start that is later than TTFT_RANGE allows by no more than this waits for something that is not modelled (pools that
+# shake hands, answers streamed in blocks), as every request of the deployment does; beyond, for a queue of its load.
+MOST_LATE_S = 5.0
 # Share of a ratio's logarithm that is kept a doubling of the requests a device, with other lengths, on another layout.
 # Chosen on the sweeps of 60 engines in a public dump of in-flight points (`shardwise eval anchor`), of seven sets that
 # differ by less than a per cent of error but for TTFT on another layout.
@@ -63,6 +66,7 @@ class MeasuredServing(Record):
 class ServingPoint:
     """The ratios of a measured point. ttft_ratio None: not measured, or implausible, as `told` says.
 
+    late_s: seconds by which requests start later for a reason that is not modelled.
     rate_ratio: measured rate over the one that Little's law makes of the measured latencies, 1 where not measured.
     """
 
@@ -71,6 +75,7 @@ class ServingPoint:
     tpot_ratio: float
     ttft_ratio: float | None
     rate_ratio: float
+    late_s: float = 0.0
     told: tuple[str, ...] = ()
 
 
@@ -89,11 +94,25 @@ def serving_point(projected: ProjectionBatch, workload: WorkloadSpec, measured: 
             "measurement of this plan",
             hint="state the plan, the chip and the load that were measured",
         )
-    ttft_ratio = None if measured.ttft_ms is None else measured.ttft_ms / 1e3 / one.ttft_s
-    if ttft_ratio is not None and not within(ttft_ratio, TTFT_RANGE):
-        told.append(f"the measured TTFT is {ttft_ratio:.3g} times the projected one, implausible, and not carried")
-        ttft_ratio = None
-    return ServingPoint(one.plan, workload, tpot_ratio, ttft_ratio, _rate_ratio(projected, measured), tuple(told))
+    ttft_ratio, late_s = None, 0.0
+    if measured.ttft_ms is not None:
+        ttft_ratio, late_s = start(measured.ttft_ms / 1e3, one.ttft_s)
+        if late_s > 0:
+            told.append(f"requests start {late_s:.3g} s later than modelled: added with the same layout and lengths")
+        elif ttft_ratio is None:
+            told.append(
+                f"a measured TTFT of {measured.ttft_ms / 1e3 / one.ttft_s:.3g} times the modelled is not carried"
+            )
+    rate = _rate_ratio(projected, measured)
+    return ServingPoint(one.plan, workload, tpot_ratio, ttft_ratio, rate, late_s, tuple(told))
+
+
+def start(measured_s: float, modelled_s: float) -> tuple[float | None, float]:
+    """(measured over modelled TTFT, seconds by which it is late): one of the two where it is plausible, or neither."""
+    if within(measured_s / modelled_s, TTFT_RANGE):
+        return measured_s / modelled_s, 0.0
+    late_s = measured_s - modelled_s
+    return None, late_s if 0 < late_s <= MOST_LATE_S else 0.0
 
 
 def _rate_ratio(projected: ProjectionBatch, measured: MeasuredServing) -> float:
@@ -123,10 +142,7 @@ def anchored_serving(projected: ProjectionBatch, point: ServingPoint, workload: 
     assert metrics.request_latency_s is not None
     near = Nearness.of(batch, point, workload)
     tpot = np.where(near.neighbour, point.tpot_ratio ** near.kept(TPOT_KEPT), 1.0)
-    first = 1.0 if point.ttft_ratio is None else np.where(
-        near.neighbour, point.ttft_ratio ** near.kept(TTFT_KEPT), 1.0
-    )  # fmt: skip
-    ttft_s = first * metrics.ttft_s
+    ttft_s = near.start_s(metrics.ttft_s, point.ttft_ratio, point.late_s)
     latency_s = ttft_s + tpot * (metrics.request_latency_s - metrics.ttft_s)
     rate = np.where(near.neighbour, point.rate_ratio, 1.0) * metrics.request_latency_s / latency_s
     breakdown = scaled(projected.breakdown, tpot)
@@ -199,6 +215,12 @@ class Nearness:
         load, lengths, layout = shares
         kept: Column = load**self.doublings * lengths**self.lengths * layout**self.layout
         return kept
+
+    def start_s(self, modelled_s: Column, ratio: float | None, late_s: float) -> Column:
+        """The corrected TTFT."""
+        kept = 1.0 if ratio is None else ratio ** self.kept(TTFT_KEPT)
+        later = late_s * ((self.layout == 0) & (self.lengths == 0))
+        return np.where(self.neighbour, kept * modelled_s + later, modelled_s)
 
     def factors(self, modelled: IntervalRule) -> tuple[Column, Column]:
         """The ends of the 80 % interval as factors of the corrected step."""
