@@ -10,6 +10,7 @@ from projector.legality import legal_mask
 from projector.rules import RULES
 from projector.search.factors import divisors, ordered_factorisations
 from projector.search.menu import Search
+from projector.search.pools import Pool, pool_devices
 from projector.search.rows import Form, Rows, branch, keep, length
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
@@ -33,14 +34,16 @@ LAYOUT_RULES = tuple(
 )
 
 
-def layout_rows(search: Search, axes: Sequence[str], *, mixed_experts: bool = True) -> Rows:
-    """Every legal assignment of the devices to `axes`, of ranks to requests (serving) and of experts to devices.
+def layout_rows(search: Search, axes: Sequence[str], *, mixed_experts: bool = True, pool: Pool | None = None) -> Rows:
+    """Every legal assignment of the devices to `axes`, of ranks to requests (serving) and of experts to devices; of
+    the devices that a prefill pool leaves, where one is given.
 
     Columns: the axes, ep, etp and in serving attention_dp. mixed_experts: whether experts may be both spread and
     sliced. LAYOUT_RULES are applied here, long before the rest is crossed with the rows. Simplest first, so that a
     stable sort by any score breaks ties in favour of data parallelism, then of small tp.
     """
-    factors = ordered_factorisations(search.devices, len(axes))
+    taken = 0 if pool is None else pool_devices(pool)
+    factors = ordered_factorisations(search.devices - taken, len(axes))
     rows: Rows = {axis: factors[:, column] for column, axis in enumerate(axes)}
     simplest = np.lexsort([rows[axis] for axis in ("tp", "pp", "cp") if axis in rows])
     rows = {axis: column[simplest] for axis, column in rows.items()}
@@ -51,6 +54,7 @@ def layout_rows(search: Search, axes: Sequence[str], *, mixed_experts: bool = Tr
     if search.workload.phase == "serving":
         rows = _with_attention_dp(search, rows)
         rows = _with_engine_experts(search, rows, mixed=mixed_experts)
+        rows = rows if pool is None else branch(rows, [pool])
     else:
         rows = _with_experts(search, rows, mixed=mixed_experts)
     legal = legal_mask(

@@ -40,3 +40,8 @@ def branch(rows: Rows, forms: Sequence[Form]) -> Rows:
     chosen = fresh.ravel()
     grown = {field: np.repeat(column, len(forms))[chosen] for field, column in rows.items()}
     return grown | {field: column.ravel()[chosen] for field, column in stacked.items()}
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """The rows of all parts, one after the other; the parts have the same fields."""
+    return {field: np.concatenate([part[field] for part in parts]) for field in parts[0]}
