@@ -15,6 +15,7 @@ from projector.batch_projection import (
     price_usd_per_chip_hour,
 )
 from projector.breakdown import ConcurrencyLimit
+from projector.cost.admission import admission_assumptions, held_tokens, recomputed_prompts
 from projector.cost.closed_loop import Loop, closed_loop, first_round
 from projector.cost.energy import ChipPower
 from projector.cost.engine import Engine, Slot
@@ -144,12 +145,17 @@ def project_serving(
     """
     check_drafters(batch, model)
     engine = Engine.of(batch, model, math_dtype, cluster, hardware, load.expert_imbalance)
-    needs = engine_needs(engine, load, hardware)
+    kept = held_tokens(load.input_len, load.output_len, stack)
+    needs = engine_needs(engine, load, hardware, kept)
     fleet = _fleet(batch, load, needs)
     prompts = Prompts.of(batch, load.input_len, load.prefix_hit_frac, (fleet.a_rank - 1) / engine.degrees.pp)
     gained = tokens_a_step(batch, model, load.draft_acceptance_frac)
     steps = 1.0 + (load.output_len - 1.0) / gained
-    loop = closed_loop(fleet.a_rank, prompts.chunks, prompts.fit_in_budget, steps, load.length_spread_frac)
+    wanted = np.minimum(fleet.offered, batch.max_num_seqs) / batch.attention_dp
+    own_input = (1.0 - load.prefix_hit_frac) * load.input_len
+    again = recomputed_prompts(own_input, load.output_len, needs.requests, wanted, stack)
+    chunks = prompts.chunks * (1.0 + again)
+    loop = closed_loop(fleet.a_rank, chunks, prompts.fit_in_budget, steps, load.length_spread_frac)
     pure, mixed = _slots(engine, load, loop, prompts)
     engine_s = stack.step_s + drafting_host_s(batch, fleet.a_rank, load.input_len + load.output_len / 2)
     breakdown = _mean_step(engine, loop, pure, mixed, engine_s)
@@ -195,7 +201,11 @@ def project_serving(
         power=ChipPower.of(hardware),
         links=Links(engine.routes, hardware),
         hardware=hardware,
-        assumptions=(*assumptions, *speculation_assumptions(batch, model, load.draft_acceptance_frac)),
+        assumptions=(
+            *assumptions,
+            *speculation_assumptions(batch, model, load.draft_acceptance_frac),
+            *admission_assumptions(fleet.limit == "kv_pool", again),
+        ),
     )
 
 

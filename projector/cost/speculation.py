@@ -35,6 +35,8 @@ def check_drafters(batch: PlanBatch, model: ModelArchitecture) -> None:
 def acceptance_frac(batch: PlanBatch, model: ModelArchitecture, stated: float | None) -> Column:
     """Chance that a drafted token is accepted, shape [n]: the traffic's, or that of the kind of drafter."""
     found = np.zeros(len(batch))
+    if not batch.speculative_tokens.any():
+        return found
     for kind, frac in ACCEPTANCE_FRAC.items():
         if kind != "none":
             found[batch.speculation == kind] = frac if stated is None else stated
@@ -57,12 +59,14 @@ def tokens_a_step(batch: PlanBatch, model: ModelArchitecture, stated: float | No
 
 def drafting_host_s(batch: PlanBatch, requests: Column, context: Column | float) -> Column:
     """Host time a step waits for n-grams: the past of every request of a rank is searched on one core."""
+    if not batch.speculative_tokens.any():
+        return np.zeros(len(batch))
     return np.where(batch.speculation == "ngram", requests * context * NGRAM_S_PER_TOKEN, 0.0)
 
 
 def speculation_assumptions(batch: PlanBatch, model: ModelArchitecture, stated: float | None) -> tuple[Assumption, ...]:
     """Who drafts and how much is accepted, of the plans that speculate."""
-    if bool((batch.speculation == "none").all()):
+    if not batch.speculative_tokens.any():
         return ()
     found = []
     accepted = acceptance_frac(batch, model, stated)

@@ -46,6 +46,8 @@ class Drafter:
 
 def drafters(batch: PlanBatch, model: ModelArchitecture) -> tuple[Drafter, ...]:
     """The drafters of a batch that have weights; n-grams have none, and mtp without prediction layers is nobody's."""
+    if not batch.speculative_tokens.any():
+        return ()
     found = []
     one = np.ones(len(batch))
     kinds: tuple[tuple[Speculation, Callable[[ModelArchitecture], ModelArchitecture]], ...] = (
