@@ -75,7 +75,8 @@ def rollout(
                   response ends the rollout
     Engines that may be two or more steps ahead (steps_off_policy) never empty: the same tokens at the rate of a batch
     that stays full. Every decode step pays DRIVEN_STEP_S of the host.
-    Where tokens are drafted, a step counts for as many as it gains (`projector.cost.speculation`).
+    Where tokens are drafted, a step counts for as many as it gains (`projector.cost.speculation`), without the search
+    of the host for n-grams.
     Left out: prefill beside decoding, ranks that draw longer responses than others, preemption, tools and environments
     that answer between two turns.
     """

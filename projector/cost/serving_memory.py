@@ -31,7 +31,8 @@ from projector.specs.plan_batch import PlanBatch
 
 WIDE_WEIGHT_BYTES = 2.0
 CUDA_GRAPH_BYTES = 1.0e9
-# What the context of a process takes of a chip before the engine claims its share (CUDA, ROCm: 0.3 to 0.6 GB).
+# What the context of a process takes of a chip before the engine claims its share, which vLLM compares with what is
+# then free. Contexts of CUDA and ROCm take 0.3 to 0.6 GB.
 CONTEXT_BYTES = {"gpu": 0.5e9, "tpu": 0.0}
 # A full pool fits, in whatever order its parts are added up.
 ROUNDING_FRAC = 1e-9

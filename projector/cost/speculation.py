@@ -24,11 +24,17 @@ NGRAM_S_PER_TOKEN = 1e-9
 
 
 def check_drafters(batch: PlanBatch, model: ModelArchitecture) -> None:
-    """InvalidDescription where a plan drafts with prediction layers the model has not."""
+    """InvalidDescription where a plan drafts with layers that cannot be: prediction layers the model has not, a layer
+    with the model's attention where it has none."""
     if not model.mtp_layers and bool((batch.speculation == "mtp").any()):
         raise InvalidDescription(
             f"speculation mtp: {model.name} has no prediction layers",
-            hint="eagle, draft_model and ngram draft for any model",
+            hint="draft_model and ngram draft for any model, eagle for any that attends",
+        )
+    if not model.attention_layers and bool(np.isin(batch.speculation, ("eagle", "mtp")).any()):
+        raise InvalidDescription(
+            f"speculation eagle: {model.name} has no attention for a draft layer to share",
+            hint="draft_model and ngram draft for any model",
         )
 
 
@@ -70,8 +76,8 @@ def speculation_assumptions(batch: PlanBatch, model: ModelArchitecture, stated: 
         return ()
     found = []
     accepted = acceptance_frac(batch, model, stated)
-    for kind, text in _texts(model).items():
-        of_kind = np.asarray(batch.speculation == kind)
+    for kind in np.unique(batch.speculation[batch.speculative_tokens > 0]).tolist():
+        text, of_kind = _who_drafts(kind, model), np.asarray(batch.speculation == kind)
         for frac in np.unique(accepted[of_kind]).tolist():
             whose = "as the traffic states" if stated is not None else "the drafter's usual, which traffic decides"
             found.append(
@@ -83,15 +89,15 @@ def speculation_assumptions(batch: PlanBatch, model: ModelArchitecture, stated: 
     return tuple(found)
 
 
-def _texts(model: ModelArchitecture) -> dict[str, str]:
-    small = draft_model_of(model)
-    size = f"{small.parameters / 1e9:.2g} billion weights"
+def _who_drafts(kind: str, model: ModelArchitecture) -> str:
+    if kind == "draft_model":
+        size = f"{draft_model_of(model).parameters / 1e9:.2g} billion weights"
+        return (
+            f"a dense model with a {DRAFT_MODEL_RATIO}th of the layers and width ({size}, in 16 bit) drafts, sharded "
+            "as the model is; no plan states which"
+        )
     return {
         "mtp": "the checkpoint's prediction layers draft",
         "eagle": "one layer of the model's attention with a dense MLP, in 16 bit, drafts (EAGLE-3)",
-        "draft_model": (
-            f"a dense model with a {DRAFT_MODEL_RATIO}th of the layers and width ({size}, in 16 bit) drafts, sharded "
-            "as the model is; no plan states which"
-        ),
         "ngram": "n-grams of the request draft, found by one core that searches 1e9 tokens a second",
-    }
+    }[kind]

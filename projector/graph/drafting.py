@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from math import gcd
 
 import numpy as np
 
@@ -151,7 +152,7 @@ def draft_model_of(model: ModelArchitecture) -> ModelArchitecture:
         layers=max(model.layers // DRAFT_MODEL_RATIO, 1),
         hidden_size=hidden,
         heads=heads,
-        kv_heads=min(model.kv_heads, heads),
+        kv_heads=gcd(model.kv_heads, heads),
         head_dim=max(hidden // heads, 1),
         intermediate_size=4 * hidden,
         vocab_size=model.vocab_size,

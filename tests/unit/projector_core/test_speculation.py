@@ -5,7 +5,7 @@ import pytest
 from projector_examples import cluster, dense_model, moe_model, serving, switched_chip
 
 from projector.breakdown import Projection
-from projector.catalog import architecture, chip
+from projector.catalog import architecture, architectures, chip
 from projector.cost.speculation import ACCEPTANCE_FRAC, acceptance_frac, tokens_a_step
 from projector.errors import InvalidDescription
 from projector.graph.drafting import draft_model_of, drafters
@@ -221,6 +221,21 @@ def test_drafted_rows_are_taken_off_the_token_budget() -> None:
     assert tight.ttft_s is not None
     assert free.ttft_s is not None
     assert tight.ttft_s > 1.2 * free.ttft_s
+
+
+@pytest.mark.parametrize("model", architectures(), ids=lambda model: model.name)
+def test_every_model_of_the_catalogue_has_drafters(model: ModelArchitecture) -> None:
+    kinds = [kind for kind in KINDS if kind != "mtp" or model.mtp_layers]
+    batch, one = PlanBatch.from_plans([engine(kind, 2) for kind in kinds]), np.ones(len(kinds))
+    work = StepWork(8 * one, 512 * one, 0 * one, one, one, one, rows_each=3.0)
+    drafted = [op for op in serving_graph(batch, model, batch.compute_dtype, work) if op.place == DRAFT]
+    held = sum(np.asarray(op.count * 0 + op.parameters) for op in drafted if op.parameters is not None)
+    weights = dict(zip(kinds, held, strict=True))
+    assert weights["ngram"] == 0
+    assert 0 < weights["eagle"] < 0.5 * model.parameters
+    assert 0 < weights["draft_model"] < 0.7 * model.parameters
+    if "mtp" in weights:
+        assert weights["mtp"] == pytest.approx(min(model.mtp_layers, 2) * model.mtp_matrix_parameters, rel=0.01)
 
 
 def test_small_model_on_a_small_chip_drafts_too() -> None:
