@@ -18,6 +18,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from projector.cost.exchange_memory import low_latency_bytes
 from projector.cost.memory import MemoryColumns, device_bytes, reserve_bytes, runtime_bytes
 from projector.cost.stages import Stage
 from projector.graph.columns import Column, Switch
@@ -212,7 +213,7 @@ def serving_needs(
     """What the plans need on a device of `stage` (the one with most layers), columns of shape [len(batch)].
 
     The working set is that of the largest step: hidden states and the widest intermediate, expert copies, 16-bit and
-    fp32 logits over the whole vocabulary; on GPUs a fixed pool where CUDA graphs are on.
+    fp32 logits over the whole vocabulary, buffers of the exchange; on GPUs a fixed pool where CUDA graphs are on.
     Left out: encoder state, tables of blocks.
     """
     model, capacity_bytes = scope.model, device_bytes(hardware)
@@ -235,7 +236,7 @@ def serving_needs(
     return ServingNeeds(
         weights_bytes=serving_weights_bytes(main, stage, scope.weight_bytes, expert_bytes),
         draft_bytes=serving_weights_bytes(drafting, stage, scope.weight_bytes, expert_bytes),
-        step_bytes=4 * hidden + inner + 2 * copies + logits,
+        step_bytes=4 * hidden + inner + 2 * copies + logits + low_latency_bytes(batch, scope),
         graphs_bytes=np.where(batch.cuda_graphs & (hardware.kind == "gpu"), CUDA_GRAPH_BYTES, 0.0),
         reserve_bytes=reserve,
         claimed_bytes=claimed,

@@ -27,12 +27,21 @@ def switched(on: Switch) -> Column:
 
 
 def lookup(names: NDArray[Any], table: Mapping[str, float]) -> Column:
-    """table[name] for every name, shape [n]. KeyError for a name the table lacks."""
-    found = np.full(len(names), np.nan)
-    for name, value in table.items():
-        found[names == name] = value
-    if np.isnan(found).any():
-        raise KeyError(str(names[np.isnan(found)][0]))
+    """table[name] for every name, shape [n]. KeyError for a name the table lacks.
+
+    Names are compared once for each that occurs, not for each in the table: comparing text is what costs.
+    """
+    if len(names) == 0:
+        return np.zeros(0)
+    found = np.full(len(names), table[str(names[0])])
+    if names.strides == (0,):
+        return found
+    left = names != names[0]
+    while left.any():
+        name = names[left.argmax()]
+        here = names == name
+        found = np.where(here, table[str(name)], found)
+        left &= ~here
     return found
 
 

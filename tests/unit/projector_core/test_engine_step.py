@@ -197,6 +197,14 @@ def test_deepep_sends_narrow_rows_and_tells_before_it_forwards() -> None:
     wide: dict[str, object] = {"dp": 32, "attention_dp": 32, "ep": 32, "weight_dtype": "fp8", "max_num_seqs": 4096}
     assert step_s(EXPERTS, BUSY, expert_dispatch="deepep", **wide) < step_s(EXPERTS, BUSY, **wide)
     assert ttft_s(EXPERTS, expert_dispatch="deepep", **wide) < ttft_s(EXPERTS, **wide)
+    # 8 seats a rank, with a place for each at 256 experts
+    held, plain = (
+        served(EXPERTS, BUSY, expert_dispatch=name, **wide | {"max_num_seqs": 256}).memory
+        for name in ("deepep", "auto")
+    )
+    assert held is not None
+    assert plain is not None
+    assert held.buffers_bytes - plain.buffers_bytes == 4 * 256 * 8 * 7168 * 2
     # all tokens to all ranks: more bytes than eight copies of each, in a group as wide as this
     widest = wide | {"dp": 256, "attention_dp": 256, "ep": 256}
     assert ttft_s(EXPERTS, expert_dispatch="all_gather", **widest) > ttft_s(EXPERTS, **widest)
