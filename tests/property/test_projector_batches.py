@@ -1,6 +1,7 @@
 """Laws of the projector over random plans: one and many agree, parts sum, more hardware never hurts, bounds hold."""
 
 from itertools import product
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from projector.project import project, project_many
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import Figure, HardwareProfile
-from projector.specs.plan import ParallelismPlan
+from projector.specs.plan import AllReduce, AllToAll, ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.workload import WorkloadSpec
 
@@ -83,6 +84,15 @@ def serving_plans(draw: st.DrawFn) -> ParallelismPlan:
         max_num_seqs=draw(st.sampled_from((1, 16, 256))),
         chunked_prefill_tokens=draw(st.sampled_from((0, 512, 8192))),
         cuda_graphs=draw(st.booleans()),
+        cuda_graph_mode=draw(st.sampled_from(("full", "piecewise"))),
+        expert_dtype=draw(st.sampled_from(("same", "bf16", "fp8", "fp4"))),
+        fused_kernels=draw(st.booleans()),
+        tp_all_reduce=draw(st.sampled_from(get_args(AllReduce))),
+        fuse_all_reduce_norm=draw(st.booleans()),
+        expert_dispatch=draw(st.sampled_from(("auto", "all_to_all", "all_gather"))),
+        expert_all_to_all=draw(st.sampled_from(get_args(AllToAll))),
+        overlap_ep=draw(st.booleans()),
+        redundant_experts=draw(st.sampled_from((0, 8))) if ep > 1 else 0,
     )
 
 
