@@ -76,6 +76,10 @@ def _no_quick_reduce(setting: Setting) -> bool:
     return setting.hardware is not None and not has_quick_reduce(setting.hardware)
 
 
+def _no_share(setting: Setting) -> bool:
+    return setting.hardware is not None and setting.hardware.kind == "trainium"
+
+
 TP_COLLECTIVES = ("tp_all_reduce", "quick_reduce", "fuse_all_reduce_norm")
 EP_EXCHANGE = ("expert_dispatch", "expert_all_to_all", "overlap_ep", "redundant_experts")
 PREFILL_DEGREES = ("prefill_tp", "prefill_pp", "prefill_attention_dp", "prefill_ep", "prefill_etp")
@@ -103,6 +107,7 @@ INERT: tuple[Inert, ...] = (
     Inert(
         ("kv_cache_dtype", "kv_block_tokens", "attention_backend"), "no layer of the model attends", _attends_nowhere
     ),
+    Inert(("hbm_frac",), "engines of this chip take no share of its memory: a flat reserve stays free", _no_share),
     Inert(
         ("speculation", "speculative_tokens"),
         "one token is generated: there is none to draft",

@@ -39,6 +39,7 @@ def test_degrees_are_divisors_the_model_allows():
         ("attention_backend", "llama-3.1-70b", "tpu-v6e", "one set of attention kernels"),
         ("cuda_graphs", "llama-3.1-70b", "tpu-v6e", "one program"),
         ("cuda_graph_mode", "llama-3.1-70b", "tpu-v6e", "one program"),
+        ("hbm_frac", "llama-3.1-8b", "trainium2", "take no share"),
     ],
 )
 def test_inert_of_this_model_or_chip(field, model, chip_id, because):
