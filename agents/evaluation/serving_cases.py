@@ -136,7 +136,15 @@ def _dtype(printed: str) -> Dtype:
 
 def _plan(row: ServingRow, model: ModelArchitecture, hardware: HardwareProfile, assumed: list[str]) -> ParallelismPlan:
     if row.pools is not None:
-        return plan_of_pools(row)
+        narrow = _dtype(row.experts or row.weights if model.is_moe else row.weights)
+        return plan_of_pools(
+            row,
+            model,
+            weight_dtype=narrow,
+            kv_cache_dtype=_kv_dtype(row, narrow, assumed),
+            prefill_tokens=_step_tokens(row, assumed),
+            assumed=assumed,
+        )
     layout, devices = row.layout, row.chips * hardware.devices_per_chip
     each = layout.attention_dp * layout.tp * layout.pp
     if model.heads % layout.tp:
