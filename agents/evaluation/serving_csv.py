@@ -67,8 +67,9 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
         assumed += [remark] if remark else []
         if layout.tp > MOST_FAST_DEVICES and layout.ep == 1:
             ineligible = "tp counts the chips of several engines"
-    pools = _pools(line, from_harness) if disaggregated else None
-    if disaggregated and not (line["prefill_num_workers"] and line["decode_num_workers"]):
+    counted = bool(disaggregated and line["prefill_num_workers"] and line["decode_num_workers"])
+    pools = _pools(line, from_harness and counted) if disaggregated else None
+    if disaggregated and not counted:
         # rows that appear twice show the same line for 1 and for 9 decode engines, with and without attention_dp
         ineligible = "how many engines share the requests, and how each is laid out, is not stated"
     return ServingRow(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from projector.cost.closed_loop import first_round, return_variability, waiting
 from projector.graph.columns import Column
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import Column as AnyColumn
@@ -38,6 +39,7 @@ def prefill_pool(batch: PlanBatch) -> PlanBatch:
             "cuda_graphs": np.zeros(len(batch), dtype=np.bool_),
             "speculation": np.full(len(batch), "none"),
             "speculative_tokens": np.zeros(len(batch), dtype=np.int64),
+            "redundant_experts": np.where(batch.prefill_ep > 1, batch.redundant_experts, 0),
         }
     )
 
@@ -93,23 +95,55 @@ class PromptServers:
         more_s = (self.full_s - self.one_s) / np.maximum(self.most - 1, 1.0)
         return self.one_s + more_s * (together - 1)
 
-    def residence_s(self, per_s: Column, requests: Column) -> Column:
-        """Seconds a prompt is here, waiting included, when `per_s` of `requests` in the loop pass a second.
+    def residence_s(self, per_s: Column, away_s: Column, returns: "Returns") -> Column:
+        """Seconds a prompt is here, waiting included, when `per_s` pass a second and are away for `away_s`.
 
-        The longer of two: the rest of the running step and its own, k prompts together; and mean-value analysis of m
-        servers of service S = full / most, as one of S / m behind a delay of S (m - 1) / m (Seidmann et al. 1987),
-        whose queue one of N customers finds shorter by (N - 1) / N (Schweitzer):
-
-            R = S (m - 1) / m + S / m / (1 - (N - 1) / N x S / m)
+        The rest of the running step where prompts return at random, its own step with k prompts together, and the wait
+        of `projector.cost.closed_loop.waiting` for m servers of service S = full / most as for one of S / m.
         """
-        m, service_s = self.ranks, self.full_s / self.most
-        seen = np.maximum(requests - 1, 0.0) / np.maximum(requests, 1.0)
-        busy = np.minimum(seen * per_s * service_s / m, 1 - 1e-12)
-        queued_s = service_s * (m - 1) / m + service_s / m / (1 - busy)
-        own_s = self.step_s(self.together(per_s))
-        rest_s = np.minimum(seen * per_s * self.one_s / m, 1.0) * own_s / 2
-        residence: Column = np.maximum(queued_s, rest_s + own_s) + self.behind_s
+        requests, service_s = returns.requests, self.full_s / self.most / self.ranks
+        within_s = np.minimum(returns.window_s(self, away_s), requests / np.maximum(per_s, 1e-12))
+        own_s = self.step_s(self.together(requests / within_s))
+        round_s = np.maximum(np.minimum(within_s, own_s + away_s), own_s)
+        spread_s = returns.spread_frac * away_s
+        random = return_variability(requests, service_s, round_s, spread_s)
+        others = np.maximum(requests - 1, 0.0) / np.maximum(requests, 1.0)
+        rest_s = random * others * np.minimum(per_s * self.one_s / self.ranks, 1.0) * own_s / 2
+        waits_s = waiting(np.maximum(requests, 1.0), service_s, own_s, round_s - own_s, spread_s)
+        residence: Column = waits_s + rest_s + own_s + self.behind_s
         return residence
+
+    def first_s(self, requests: Column) -> Column:
+        """Mean seconds here of so many prompts that arrive at once."""
+        a_rank = np.maximum(requests / self.ranks, 1.0)
+        return first_round(a_rank, self.most, self.full_s, np.ones_like(a_rank)) + self.behind_s
+
+
+@dataclass(frozen=True)
+class Returns:
+    """How requests of a closed loop come back to the prefill pool.
+
+    requests      those in flight; spread_frac: their times away are uniform within this share around the mean
+    rounds        mean number of rounds since all of them started at once; None: for ever
+    """
+
+    requests: Column
+    spread_frac: float
+    rounds: float | None
+
+    def window_s(self, prompts: PromptServers, away_s: Column) -> Column:
+        """Seconds within which one round of all requests returns.
+
+        They started together, and the first prefill of all of them put its own length between the first and the last:
+        that stays, as of equal length they decode in step. Times away that differ add their variance in every round:
+
+            w = sqrt((N S / m)^2 + 4 rounds spread^2)   (a uniform distribution is sqrt(12) standard deviations wide)
+        """
+        together_s = self.requests * prompts.full_s / prompts.most / prompts.ranks
+        if self.rounds is None:
+            return together_s if self.spread_frac == 0 else np.full_like(away_s, np.inf)
+        window_s: Column = np.sqrt(together_s**2 + 4 * self.rounds * (self.spread_frac * away_s) ** 2)
+        return window_s
 
 
 @dataclass(frozen=True)
@@ -131,6 +165,19 @@ class DecodeSteps:
 
 
 @dataclass(frozen=True)
+class Admission:
+    """How long a busy decode engine takes to look at a request whose cache has come: mean steps, of so many engines."""
+
+    steps: float
+    engines: Column
+
+    def wait_s(self, decoding: Column, step_s: Column) -> Column:
+        """Seconds until a step may carry the request: none where the engine has nothing else to do."""
+        busy = np.minimum(np.maximum(decoding - 1, 0.0) / self.engines, 1.0)
+        return self.steps * busy * step_s
+
+
+@dataclass(frozen=True)
 class Shares:
     """The steady state of both pools (columns): requests a second, and how many of them decode."""
 
@@ -139,23 +186,31 @@ class Shares:
 
 
 def shares(
-    prompts: PromptServers, steps: DecodeSteps, between_s: Column, tokens: Column, requests: Column, most_per_s: Column
+    prompts: PromptServers,
+    steps: DecodeSteps,
+    admission: Admission,
+    between_s: Column,
+    decode_steps: Column,
+    returns: Returns,
+    most_per_s: Column,
 ) -> Shares:
-    """How N requests that go round and round split over prefill, transfer (`between_s`, and all else) and decoding.
+    """How N requests that go round and round split over prefill, all between (`between_s`, admission) and decoding.
 
-    A request takes `tokens` decode steps of t(n). Customers of a closed network add up (Little's law at each station):
+    Customers of a closed network add up (Little's law at each station); with n that decode, for `decode_steps` t(n):
 
-        N = x (R_prefill(x) + between + tokens t(n)),   n = x tokens t(n)
+        N = x (R_prefill(x) + between + decode_steps t(n)),   n = x decode_steps t(n)
 
     solved for n by halving, as x rises with it. The pool with the lowest rate holds x down: prefill ranks by their
     residence, `most_per_s` (links) and the largest n the decode pool has seats for as bounds; requests beyond wait.
     """
-    low, high = np.zeros_like(requests), steps.decoding[-1]
+    low, high = np.zeros_like(between_s), steps.decoding[-1]
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        per_s = middle / (tokens * steps.at(middle))
+        step_s = steps.at(middle)
+        per_s, away_s = middle / (decode_steps * step_s), between_s + admission.wait_s(middle, step_s)
+        here_s = prompts.residence_s(per_s, away_s + decode_steps * step_s, returns)
         too_many = (per_s > np.minimum(most_per_s, prompts.prompts_per_s)) | (
-            middle + per_s * (prompts.residence_s(per_s, requests) + between_s) > requests
+            middle + per_s * (here_s + away_s) > returns.requests
         )
         low, high = np.where(too_many, low, middle), np.where(too_many, middle, high)
-    return Shares(per_s=low / (tokens * steps.at(low)), decoding=low)
+    return Shares(per_s=low / (decode_steps * steps.at(low)), decoding=low)

@@ -167,3 +167,40 @@ def test_figures_stand_beside_the_bare_roofline() -> None:
     assert found.n == 1
     assert found.roofline_mape is not None
     assert [point.metric for point in report.points] == ["tpot_s", "ttft_s"]
+
+
+POOL_COLUMNS = ("num_workers", "tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
+
+
+def pool_rows(**changes: str) -> list[ServingRow]:
+    """One disaggregated line: one prefill engine of four devices, two decode engines of eight."""
+    prefill = dict(zip(POOL_COLUMNS, ("1", "1", "1", "4", "1", "4"), strict=True))
+    decode = dict(zip(POOL_COLUMNS, ("2", "8", "1", "1", "1", "8"), strict=True))
+    values = {f"prefill_{name}": value for name, value in prefill.items()}
+    values |= {f"decode_{name}": value for name, value in decode.items()} | changes
+    header = ",".join((COLUMNS, *values))
+    line = csv_row(mode="disagg", batch_size="", tp_size="", model_path="deepseek-ai/DeepSeek-V3")
+    text = "\n".join((header, ",".join((line, *values.values()))))
+    return [row for row in read_material([TextFile("points.csv", text)]).serving if isinstance(row, ServingRow)]
+
+
+def test_two_pools_are_a_plan_of_two_pools() -> None:
+    (row,) = pool_rows()
+    plan = serving_case_of(row).plan
+    assert (plan.prefill_replicas, plan.prefill_tp, plan.prefill_attention_dp, plan.prefill_ep) == (1, 1, 4, 4)
+    assert (plan.replicas, plan.tp, plan.attention_dp, plan.ep) == (2, 8, 1, 8)
+    assert plan.devices == row.chips == 20
+    assert plan.kv_transfer == "nixl"
+    assert plan.max_num_seqs == 32
+
+
+def test_pools_of_which_nobody_counts_the_engines_are_not_guessed() -> None:
+    (row,) = pool_rows(prefill_num_workers="", decode_num_workers="")
+    assert row.ineligible is not None
+    assert "how many engines share the requests" in row.ineligible
+
+
+def test_pools_whose_experts_lie_nowhere_are_refused() -> None:
+    (row,) = pool_rows(decode_moe_tp_size="0", decode_moe_ep_size="0")
+    with pytest.raises(Refused, match="experts of a decode engine lie is not stated"):
+        serving_case_of(row)

@@ -17,7 +17,7 @@ from projector.specs.serving_stack import ANY_ENGINE
 from projector.specs.workload import WorkloadSpec
 
 # what the stack adds to a request, in the tests as everywhere
-REQUEST_S = ANY_ENGINE.request_s
+REQUEST_S = ANY_ENGINE.request_s + ANY_ENGINE.handoff_s
 
 
 def pools(**changes: object) -> ParallelismPlan:
@@ -32,7 +32,7 @@ def projected(
     hardware: HardwareProfile | None = None,
 ) -> Projection:
     hardware = hardware or switched_chip()
-    stack = ANY_ENGINE.model_copy(update={"step_s": 0.0})
+    stack = ANY_ENGINE.model_copy(update={"step_s": 0.0, "admission_steps": 0.0})
     return project(plan, load, model or dense_model(), cluster(hardware, plan.devices), hardware, stack=stack)
 
 
@@ -158,6 +158,47 @@ def test_sending_while_prefilling_hides_all_but_the_last_part() -> None:
     assert shown["mori"] < shown["mooncake"] < shown["nixl"]
 
 
+def test_requests_of_one_length_come_back_together_and_wait_for_each_other() -> None:
+    # eight prompts that share a step leave it, decode in step and return at once; lengths that differ part them
+    load = serving(8, input_len=1000, output_len=200)
+    plan = pools(chunked_prefill_tokens=8192)
+    alike, apart = (
+        ttft_s(projected(plan, load.model_copy(update={"length_spread_frac": frac}))) for frac in (0.0, 0.5)
+    )
+    prefill_s = 2 * 1000 * (dense_model().parameters - 2 * 32000 * 1024) / 100e12
+    assert alike - apart > 5 * prefill_s
+
+
+def test_start_of_a_run_is_one_of_its_rounds() -> None:
+    load = serving(64, input_len=4096, output_len=1000).model_copy(update={"length_spread_frac": 0.3})
+    steady, ten, two = (
+        ttft_s(projected(pools(), load.model_copy(update={"requests_per_slot": rounds}))) for rounds in (None, 10, 2)
+    )
+    assert steady < ten < two
+
+
+def test_admission_is_waited_for_by_the_busy_engine_alone() -> None:
+    hardware = switched_chip()
+
+    def found(concurrency: int, steps: float) -> Projection:
+        stack = ANY_ENGINE.model_copy(update={"admission_steps": steps})
+        load = serving(concurrency, input_len=100, output_len=200)
+        return project(pools(), load, dense_model(), cluster(hardware, 2), hardware, stack=stack)
+
+    assert ttft_s(found(1, 40.0)) == pytest.approx(ttft_s(found(1, 0.0)))
+    waited_s = ttft_s(found(32, 40.0)) - ttft_s(found(32, 0.0))
+    assert waited_s == pytest.approx(40 * tpot_s(found(32, 40.0)), rel=0.1)
+
+
+def test_drafting_yields_more_tokens_a_step_and_no_earlier_first_one() -> None:
+    load = serving(1, input_len=1000, output_len=200).model_copy(update={"draft_acceptance_frac": 0.8})
+    plain, drafted = (
+        projected(pools(**fields), load) for fields in ({}, {"speculation": "eagle", "speculative_tokens": 2})
+    )
+    assert tpot_s(drafted) < tpot_s(plain)
+    assert ttft_s(drafted) >= ttft_s(plain)
+
+
 def test_without_pools_the_library_is_refused_not_ignored() -> None:
     with pytest.raises(InvalidDescription, match="sets fields of a prefill pool and has none"):
         projected(ParallelismPlan(phase="serving", kv_transfer="nixl"), serving(1))
@@ -217,3 +258,25 @@ def test_open_arrivals_are_refused_with_a_way_out() -> None:
     )
     with pytest.raises(InvalidDescription, match="poisson arrivals at a prefill pool are not modelled"):
         projected(pools(), load)
+
+
+# DeepSeek-R1 in 8 bit on one prefill and one decode engine of 8 MI355X each, 1,024 tokens in and out, all of that
+# length, ten requests for each in flight (AMD-AGI's Infera, bench/pd_mori_1p1d): requests in flight, ms a token,
+# tokens/s. Nothing was fitted on them.
+MEASURED = ((16, 11.91, 1098.9), (64, 18.15, 2946.9), (128, 22.47, 4949.2), (256, 28.51, 7837.5))
+
+
+@pytest.mark.parametrize(("concurrency", "tpot_ms", "tokens_per_s"), MEASURED)
+def test_published_pools_of_mi355x(concurrency: int, tpot_ms: float, tokens_per_s: float) -> None:
+    hardware = chip("mi355x")
+    plan = pools(
+        tp=8, etp=8, prefill_tp=8, prefill_etp=8, kv_transfer="mori", weight_dtype="fp8", kv_cache_dtype="fp8",
+        max_num_seqs=512, chunked_prefill_tokens=131072,
+    )  # fmt: skip
+    load = WorkloadSpec(
+        phase="serving", input_len=1024, output_len=1024, concurrency=concurrency, requests_per_slot=10,
+        length_spread_frac=0.0,
+    )  # fmt: skip
+    found = project(plan, load, architecture("deepseek-v3"), cluster(hardware, 16), hardware)
+    assert 1e3 * tpot_s(found) == pytest.approx(tpot_ms, rel=0.15)
+    assert throughput(found) == pytest.approx(tokens_per_s, rel=0.12)
