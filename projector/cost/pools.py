@@ -124,7 +124,7 @@ class Returns:
     """How requests of a closed loop come back to the prefill pool.
 
     requests      those in flight; spread_frac: their times away are uniform within this share around the mean
-    rounds        mean number of rounds since all of them started at once; None: for ever
+    rounds        mean number of rounds since all of them started at once; None: they are spread over the whole round
     """
 
     requests: Column
@@ -132,16 +132,16 @@ class Returns:
     rounds: float | None
 
     def window_s(self, prompts: PromptServers, away_s: Column) -> Column:
-        """Seconds within which one round of all requests returns.
+        """Seconds within which one round of all requests returns; inf in a steady state that forgot its start.
 
         They started together, and the first prefill of all of them put its own length between the first and the last:
         that stays, as of equal length they decode in step. Times away that differ add their variance in every round:
 
             w = sqrt((N S / m)^2 + 4 rounds spread^2)   (a uniform distribution is sqrt(12) standard deviations wide)
         """
-        together_s = self.requests * prompts.full_s / prompts.most / prompts.ranks
         if self.rounds is None:
-            return together_s if self.spread_frac == 0 else np.full_like(away_s, np.inf)
+            return np.full_like(away_s, np.inf)
+        together_s = self.requests * prompts.full_s / prompts.most / prompts.ranks
         window_s: Column = np.sqrt(together_s**2 + 4 * self.rounds * (self.spread_frac * away_s) ** 2)
         return window_s
 

@@ -160,7 +160,7 @@ def test_sending_while_prefilling_hides_all_but_the_last_part() -> None:
 
 def test_requests_of_one_length_come_back_together_and_wait_for_each_other() -> None:
     # eight prompts that share a step leave it, decode in step and return at once; lengths that differ part them
-    load = serving(8, input_len=1000, output_len=200)
+    load = serving(8, input_len=1000, output_len=2000).model_copy(update={"requests_per_slot": 100})
     plan = pools(chunked_prefill_tokens=8192)
     alike, apart = (
         ttft_s(projected(plan, load.model_copy(update={"length_spread_frac": frac}))) for frac in (0.0, 0.5)
@@ -258,25 +258,3 @@ def test_open_arrivals_are_refused_with_a_way_out() -> None:
     )
     with pytest.raises(InvalidDescription, match="poisson arrivals at a prefill pool are not modelled"):
         projected(pools(), load)
-
-
-# DeepSeek-R1 in 8 bit on one prefill and one decode engine of 8 MI355X each, 1,024 tokens in and out, all of that
-# length, ten requests for each in flight (AMD-AGI's Infera, bench/pd_mori_1p1d): requests in flight, ms a token,
-# tokens/s. Nothing was fitted on them.
-MEASURED = ((16, 11.91, 1098.9), (64, 18.15, 2946.9), (128, 22.47, 4949.2), (256, 28.51, 7837.5))
-
-
-@pytest.mark.parametrize(("concurrency", "tpot_ms", "tokens_per_s"), MEASURED)
-def test_published_pools_of_mi355x(concurrency: int, tpot_ms: float, tokens_per_s: float) -> None:
-    hardware = chip("mi355x")
-    plan = pools(
-        tp=8, etp=8, prefill_tp=8, prefill_etp=8, kv_transfer="mori", weight_dtype="fp8", kv_cache_dtype="fp8",
-        max_num_seqs=512, chunked_prefill_tokens=131072,
-    )  # fmt: skip
-    load = WorkloadSpec(
-        phase="serving", input_len=1024, output_len=1024, concurrency=concurrency, requests_per_slot=10,
-        length_spread_frac=0.0,
-    )  # fmt: skip
-    found = project(plan, load, architecture("deepseek-v3"), cluster(hardware, 16), hardware)
-    assert 1e3 * tpot_s(found) == pytest.approx(tpot_ms, rel=0.15)
-    assert throughput(found) == pytest.approx(tokens_per_s, rel=0.12)
