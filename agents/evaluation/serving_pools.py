@@ -1,5 +1,7 @@
 """A disaggregated row as a plan of a prefill and a decode pool."""
 
+from dataclasses import replace
+
 from agents.evaluation.refusal import Refused
 from agents.evaluation.serving_rows import ServingRow, StatedEngine
 from projector.specs.architecture import ModelArchitecture
@@ -7,6 +9,9 @@ from projector.specs.plan import Dtype, KvTransfer, ParallelismPlan
 
 # Stacks of the rows: SGLang and TensorRT-LLM under NVIDIA's Dynamo and vLLM's connector all move caches by NIXL.
 TRANSFER: KvTransfer = "nixl"
+# 8-bit weights of DeepSeek's kind have a scale a block of 128 x 128 (arXiv:2412.19437, section 3.3.2): engines do not
+# cut a block
+NARROWEST_SLICE = 128
 
 
 def plan_of_pools(
@@ -25,7 +30,8 @@ def plan_of_pools(
     assert row.pools is not None
     if row.concurrency is None:
         raise Refused("requests in flight not stated")
-    prefill, decode, count = row.pools.prefill, row.pools.decode, row.pools.decode_engines
+    count = row.pools.decode_engines
+    prefill, decode = (_experts_whole(engine, model, assumed) for engine in (row.pools.prefill, row.pools.decode))
     for pool, engine in (("prefill", prefill), ("decode", decode)):
         _check(pool, engine, model)
     assumed.append("caches are moved by NIXL, once a prompt is prefilled")
@@ -49,6 +55,14 @@ def plan_of_pools(
         prefill_etp=prefill.etp if model.is_moe else 1,
         kv_transfer=TRANSFER,
     )
+
+
+def _experts_whole(engine: StatedEngine, model: ModelArchitecture, assumed: list[str]) -> StatedEngine:
+    """The engine, its experts whole on its ranks where a slice of one would be narrower than a block of scales."""
+    if not model.is_moe or engine.ep != 1 or model.moe_intermediate_size >= NARROWEST_SLICE * max(engine.etp, 1):
+        return engine
+    assumed.append(f"experts over all {engine.etp} ranks: slices of one would be narrower than a block of scales")
+    return replace(engine, ep=engine.etp, etp=1)
 
 
 def _check(pool: str, engine: StatedEngine, model: ModelArchitecture) -> None:

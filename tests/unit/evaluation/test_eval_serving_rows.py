@@ -204,3 +204,12 @@ def test_pools_whose_experts_lie_nowhere_are_refused() -> None:
     (row,) = pool_rows(decode_moe_tp_size="0", decode_moe_ep_size="0")
     with pytest.raises(Refused, match="experts of a decode engine lie is not stated"):
         serving_case_of(row)
+
+
+def test_experts_are_not_cut_narrower_than_a_block_of_scales() -> None:
+    # experts of 2,048 features over 32 ranks: 64 each
+    layout = {"attention_dp_size": "32", "tp_size": "1", "moe_tp_size": "32", "moe_ep_size": "1"}
+    (row,) = pool_rows(**{f"decode_{name}": value for name, value in layout.items()})
+    case = serving_case_of(row)
+    assert (case.plan.ep, case.plan.etp) == (32, 1)
+    assert any("narrower than a block of scales" in said for said in case.assumed)

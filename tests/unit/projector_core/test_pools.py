@@ -109,6 +109,38 @@ def test_faster_prefill_engines_shorten_the_first_token_alone() -> None:
     assert tpot_s(four) == tpot_s(one)
 
 
+def test_stages_of_a_prefill_pool_share_its_weights_and_delay_the_first_token() -> None:
+    model, hardware, load = architecture("llama-3.1-70b"), chip("h100"), serving(8, input_len=512)
+    whole, staged = (
+        projected(pools(tp=8, prefill_tp=2, prefill_pp=stages), load, model=model, hardware=hardware)
+        for stages in (2, 4)
+    )
+    # 140 GB over four devices, and over eight
+    assert whole.memory is not None
+    assert staged.memory is not None
+    assert whole.memory.weights_bytes == pytest.approx(2 * staged.memory.weights_bytes, rel=0.1)
+    assert tpot_s(whole) == pytest.approx(tpot_s(staged), rel=1e-3)
+
+
+def test_ranks_of_attention_data_parallelism_prefill_side_by_side() -> None:
+    load = serving(512, input_len=8192, output_len=16)
+    one, four = (projected(pools(prefill_attention_dp=ranks, dp=4), load) for ranks in (1, 4))
+    assert throughput(four) > 3 * throughput(one)
+
+
+def test_experts_of_a_prefill_pool_are_shared_out_whole_or_in_slices() -> None:
+    load = serving(8, input_len=4096)
+    by = {
+        layout: projected(
+            pools(prefill_tp=4, **dict(zip(("prefill_ep", "prefill_etp"), layout, strict=True))), load,
+            model=moe_model(), hardware=switched_chip(),
+        )
+        for layout in ((1, 4), (4, 1), (1, 1))
+    }  # fmt: skip
+    assert [tpot_s(found) for found in by.values()] == pytest.approx([tpot_s(by[1, 1])] * 3, rel=1e-2)
+    assert len({ttft_s(found) for found in by.values()}) == 3
+
+
 @pytest.mark.parametrize("library", ["nixl", "mooncake", "mori"])
 def test_slower_link_delays_the_first_token_and_no_other(library: str) -> None:
     # 16 chips of domains of 8: the pools are joined by the network
