@@ -15,6 +15,7 @@ from app.schemas import Liveness, PlanAnswer, PlanPending, Problem, Readiness
 from app.schemas_catalogue import ChipList, LeverList, ModelAnswer, ModelList, ObjectiveList
 from app.schemas_knowledge import KnowledgeAnswer, NoteAdded, NoteAnswer
 from app.schemas_launch import LaunchAnswer
+from app.schemas_levers import LeversAnswer, LeversRequest
 from app.schemas_ranking import RankRequest, SizeRequest
 from app.units_doc import unit_of
 from app.uploads import RAW_TYPES
@@ -30,6 +31,8 @@ RECORDS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
     (ComparisonRequest, "validation"),
     (Comparison, "serialization"),
     (RankRequest, "validation"),
+    (LeversRequest, "validation"),
+    (LeversAnswer, "serialization"),
     (SpaceRanking, "serialization"),
     (SizeRequest, "validation"),
     (Sizing, "serialization"),

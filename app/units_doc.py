@@ -126,6 +126,8 @@ NAMED = {
     "low": "as the bounded quantity",
     "high": "as the bounded quantity",
     "fixed": "as the plan field it fixes",
+    "values": "as the plan field they are for",
+    "default": "as the plan field it is for",
     **dict.fromkeys(("dp", "fsdp", "tp", "pp", "cp", "ep", "etp", "attention_dp"), DEGREE),
     **dict.fromkeys(("replica", "data", "seq", "model"), DEGREE),
     **dict.fromkeys(

@@ -1,4 +1,4 @@
-"""POST /v1/rankings and POST /v1/sizings: what the projector says of whole spaces of plans and of machines."""
+"""POST /v1/rankings, /v1/sizings and /v1/levers: whole spaces of plans, machines, and what may be tried at all."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,8 +10,10 @@ from starlette.responses import Response
 
 from app.daemon import count_at_work, in_daemon_thread
 from app.errors import JobTimeLimit, ServiceBusy
+from app.levers import levers_of
 from app.ranking import ranking_of, sizing_of
 from app.routes.documented import problems, refuse_query
+from app.schemas_levers import LeversAnswer, LeversRequest
 from app.schemas_ranking import RankRequest, SizeRequest
 from app.service import service_of
 from app.uploads import received_json
@@ -66,6 +68,20 @@ async def post_sizing(request: Request) -> Response:
     state `prices_usd` to have them priced. Nothing is kept.
     """
     return await _answer(request, SizeRequest, sizing_of)
+
+
+@router.post(
+    "/v1/levers",
+    responses={200: {"model": LeversAnswer, "description": "What may be tried"}, **FAILED},
+    openapi_extra=_body("LeversRequest"),
+)
+async def post_levers(request: Request) -> Response:
+    """What each plan field may be set to for a model on a cluster, and which cannot matter there, with the reason.
+
+    Nothing is projected: values follow from the rules, the chip's vendor and the model. With a plan also the fields
+    that cannot matter beside its others. Nothing is kept.
+    """
+    return await _answer(request, LeversRequest, levers_of)
 
 
 async def _answer(request: Request, record: type[M], work: Callable[[M], BaseModel]) -> Response:
