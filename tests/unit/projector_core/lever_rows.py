@@ -153,6 +153,6 @@ ROWS: tuple[Row, ...] = (
     ),
     Row(
         "kv_transfer", {"kv_transfer": "mooncake"}, "-", "0", "0", "0",
-        "start-up, and what it sends while prefilling", POOLS | {"tp": 8, "prefill_tp": 8}, PROMPTS,
+        "start-up, and what it sends while prefilling", POOLS | {"tp": 8, "prefill_tp": 8}, Load(8192, 64, 1),
     ),
 )  # fmt: skip
