@@ -15,6 +15,7 @@ from projector.breakdown import Projection
 from projector.ranking.records import ObjectiveValue, ParetoSet, RankedPlan, ReliefRanking, SpaceRanking
 from projector.ranking.sizing_records import Sizing, SizingOption
 from projector.specs.objective import named_objective
+from projector.specs.plan import ParallelismPlan
 
 # headers that fit beside each other; other objectives go by their name and unit
 LABELS = {
@@ -30,6 +31,11 @@ LABELS = {
     "itl_ms": "TPOT [ms]",
     "request_latency_ms": "request [ms]",
 }
+
+
+SHORT = {"decode_throughput_tps_per_gpu": "tokens/s/chip", "memory_per_chip_gb": "GB", "request_latency_ms": "E2E [ms]"}
+# what is shown of serving plans beside the objective
+SERVED = ("decode_throughput_tps_per_gpu", "ttft_ms", "itl_ms", "request_latency_ms", "memory_per_chip_gb")
 
 
 def show_ranking(ranking: SpaceRanking, request: RankRequest) -> None:
@@ -93,6 +99,9 @@ def show_sizing(sizing: Sizing, request: SizeRequest) -> None:
 
 
 def _show_ranked(out: Console, plans: Sequence[RankedPlan], by: str) -> None:
+    if plans[0].projection.plan.phase == "serving":
+        _show_served(out, plans, by)
+        return
     shown = {*LABELS, by} - {"step_time_s"}
     names = [figure.objective for figure in plans[0].figures if figure.objective in shown]
     rows = [
@@ -110,6 +119,45 @@ def _show_ranked(out: Console, plans: Sequence[RankedPlan], by: str) -> None:
     headers = ("rank", "layout", "step [ms]", "range [ms]", *map(_label, names), "to best", "gain")
     out.print(table(headers, rows, (RIGHT, LEFT, RIGHT, RIGHT, *(RIGHT,) * len(names), RIGHT, RIGHT)))
     bullets(out, "The plans of these layouts, in this order", [wording.plan_text(one.projection.plan) for one in plans])
+
+
+def _show_served(out: Console, plans: Sequence[RankedPlan], by: str) -> None:
+    """Serving plans: what users feel, and what each keeps of its tightest limit."""
+    known = {figure.objective for figure in plans[0].figures}
+    names = [name for name in dict.fromkeys((by, *SERVED)) if name in known]
+    rows = [
+        (
+            str(entry.rank),
+            fleet_text(entry.projection.plan),
+            *_values(entry.figures, names),
+            _tightest(entry),
+            change(-entry.behind_frac) if entry.behind_frac else "",
+            "" if entry.gain_frac is None else change(entry.gain_frac),
+        )
+        for entry in plans
+    ]
+    headers = ("rank", "layout", *(SHORT.get(name, _label(name)) for name in names), "left of", "to best", "gain")
+    out.print(table(headers, rows, (RIGHT, LEFT, *(RIGHT,) * len(names), LEFT, RIGHT, RIGHT)))
+    bullets(out, "The plans of these layouts, in this order", [wording.plan_text(one.projection.plan) for one in plans])
+    best = [f"{one.quantity}: {one.value:.4g} of {one.limit:.4g} {one.unit}" for one in plans[0].margins]
+    bullets(out, "What the first keeps", best)
+
+
+def _tightest(entry: RankedPlan) -> str:
+    return f"{entry.margins[0].quantity.split(' ')[0]} {percent(entry.margins[0].margin_frac)}" if entry.margins else ""
+
+
+def fleet_text(plan: ParallelismPlan) -> str:
+    """Engines and their layout: "2 x tp4", "1 x adp8 ep8", "3 x tp8 + 1 x tp8 prefill"."""
+    engines = f"{plan.replicas} x {_degrees(plan, '')}"
+    pool = f" + {plan.prefill_replicas} x {_degrees(plan, 'prefill_')} prefill" if plan.prefill_replicas else ""
+    return engines + pool
+
+
+def _degrees(plan: ParallelismPlan, pool: str) -> str:
+    named = (("tp", "tp"), ("pp", "pp"), ("attention_dp", "adp"), ("ep", "ep"))
+    above = [f"{short}{degree}" for name, short in named if (degree := getattr(plan, pool + name)) > 1]
+    return " ".join(above) or "1 device"
 
 
 def _show_relief(out: Console, relief: ReliefRanking) -> None:
@@ -164,7 +212,7 @@ def _fleets_table(options: Sequence[SizingOption]) -> Table:
         (
             "" if one.rank is None else str(one.rank),
             f"{one.chips} x {one.chip}",
-            layout_text(one.projection.plan),
+            fleet_text(one.projection.plan),
             number(one.tokens_per_s),
             number(one.requests_per_s),
             _ms_or_unknown(one.projection.ttft_s),

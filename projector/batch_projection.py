@@ -292,7 +292,7 @@ class ProjectionBatch:
         """For every plan the budgets of means it misses, all of them. A budget of another phase's figure cannot be
         missed; percentiles are neither met nor missed here (`Slo.unanswered`)."""
         misses: list[list[Rejection]] = [[] for _ in range(len(self))]
-        for budget, column in self._budgets(slo):
+        for budget, column in self.budgets(slo):
             for index in np.flatnonzero(column > budget.limit_ms):
                 misses[index].append(budget.miss(float(column[index])))
         return [tuple(found) for found in misses]
@@ -300,7 +300,7 @@ class ProjectionBatch:
     def meets(self, slo: Slo) -> NDArray[np.bool_]:
         """Whether a plan misses none of the budgets of means, shape [n]."""
         met = np.ones(len(self), dtype=np.bool_)
-        for budget, column in self._budgets(slo):
+        for budget, column in self.budgets(slo):
             met &= ~(column > budget.limit_ms)
         return met
 
@@ -308,11 +308,11 @@ class ProjectionBatch:
         """The largest of what a plan needs over what there is, memory and each budget: above 1 where it fails one, inf
         where it serves nothing that a budget could hold."""
         over = self.memory_bytes / self.memory.capacity_bytes
-        for budget, column in self._budgets(slo):
+        for budget, column in self.budgets(slo):
             over = np.maximum(over, np.where(np.isnan(column), np.inf, column / budget.limit_ms))
         return over
 
-    def _budgets(self, slo: Slo) -> tuple[tuple[Budget, Column], ...]:
+    def budgets(self, slo: Slo) -> tuple[tuple[Budget, Column], ...]:
         """Every budget of a mean that is set and that this phase has, with its column in ms."""
         m = self.metrics
         seconds = {"ttft_ms": m.ttft_s, "tpot_ms": m.tpot_s, "request_latency_ms": m.request_latency_s}

@@ -10,6 +10,8 @@ from projector.cost.engine import Engine, Slot
 from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes
 from projector.cost.speculation import check_drafters, tokens_a_step
+from projector.cost.token_budget import most_decoding
+from projector.errors import InvalidDescription
 from projector.graph.columns import Column, Switch
 from projector.graph.serving_graph import StepWork
 from projector.serving import Load, engine_needs
@@ -78,8 +80,13 @@ def rollout(
     Where tokens are drafted, a step counts for as many as it gains (`projector.cost.speculation`), without the search
     of the host for n-grams.
     Left out: prefill beside decoding, ranks that draw longer responses than others, preemption, tools and environments
-    that answer between two turns.
+    that answer between two turns. InvalidDescription for a plan with a prefill pool.
     """
+    if (batch.prefill_replicas > 0).any():
+        raise InvalidDescription(
+            "a rollout beside a prefill pool is not modelled: its prompts are a step's first and all there at once",
+            hint="let the engines of the rollout prefill: prefill_replicas 0",
+        )
     check_drafters(batch, model)
     engine = Engine.of(batch, model, math_dtype, cluster, hardware)
     zero = np.zeros(len(batch))
@@ -89,6 +96,7 @@ def rollout(
     needs = engine_needs(engine, load, hardware, resident_tokens(step))
     seats = np.minimum(np.maximum(needs.requests, 1.0), batch.max_num_seqs / batch.attention_dp)
     never_empty = steps_off_policy > 1
+    seats = np.minimum(seats, most_decoding(batch) * batch.pp)
     running = np.minimum(waiting * max(steps_off_policy, 1), np.maximum(seats, 1.0))
     prefill = _prefill(engine, step, np.maximum(step.prompts / ranks, waiting / step.samples))
     one = _decode(engine, running, zero + step.prompt_tokens + step.response_tokens / 2)
@@ -134,6 +142,7 @@ def _prefill(engine: Engine, step: RlStep, prompts: Column) -> _Steps:
     batch, zero = engine.batch, np.zeros(len(engine.batch))
     length = zero + step.prompt_tokens
     budget = np.where(batch.chunked_prefill_tokens == 0, length, batch.chunked_prefill_tokens)
+    budget = np.where(batch.max_batched_tokens == 0, budget, np.minimum(budget, batch.max_batched_tokens))
     together = np.maximum(np.floor(budget / length), 1.0)
     chunks = np.ceil(length / budget)
     work = StepWork(zero, length, np.minimum(together, prompts), length / chunks, length, chunks)

@@ -12,6 +12,7 @@ from projector.errors import InvalidDescription
 from projector.ranking.pareto import pareto_rows, thinned
 from projector.ranking.pool import Pool
 from projector.ranking.records import (
+    Margin,
     ObjectiveValue,
     ParetoPlan,
     RankedPlan,
@@ -24,6 +25,7 @@ from projector.specs.cluster import ClusterSpec
 from projector.specs.objective import OBJECTIVES, Objective
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
+from projector.units import bytes_to_gb
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,23 @@ class Told:
             if np.isfinite(value) and (names is None or one.name in names)
         )
 
+    def margins(self, row: int) -> tuple[Margin, ...]:
+        """What a row keeps of the memory and of every latency budget a projection answers, the tightest first."""
+        place = self._place(row)
+        memory = self.projected.memory
+        limits = [
+            ("memory of a device", bytes_to_gb(memory.total_bytes[place]), bytes_to_gb(memory.capacity_bytes), "GB")
+        ]
+        limits += [
+            (budget.quantity, float(column[place]), budget.limit_ms, "ms")
+            for budget, column in self.projected.budgets(self.task.slo)
+        ]
+        found = [
+            Margin(quantity=quantity, value=value, limit=limit, unit=unit, margin_frac=max(1 - value / limit, 0.0))
+            for quantity, value, limit, unit in limits
+        ]
+        return tuple(sorted(found, key=lambda one: one.margin_frac))
+
     def gain(self, row: int) -> float | None:
         """The gain of a row against the current plan, as a ratio less one."""
         return None if self.now is None or self.now <= 0 else float(self.pool.good[row]) / self.now - 1
@@ -141,6 +160,7 @@ def ranked_plans(chosen: Chosen, told: Told) -> tuple[RankedPlan, ...]:
             behind_frac=1 - float(good[row] / good[chosen.rows[0]]),
             gain_frac=told.gain(row),
             figures=told.figures(row),
+            margins=told.margins(row),
             projection=told.projection(row),
         )
         for row, rank in zip(chosen.rows.tolist(), chosen.ranks.tolist(), strict=True)

@@ -18,6 +18,16 @@ class ObjectiveValue(Record):
     unit: str
 
 
+class Margin(Record):
+    """How far a plan stays below one limit: memory of a chip, or a latency budget. margin_frac: of the limit."""
+
+    quantity: str
+    value: float
+    limit: float
+    unit: str
+    margin_frac: float = Field(ge=0)
+
+
 class RankedPlan(Record):
     """The best plan of a layout. Layouts within the tie share a rank; of equal ones the simplest stands first.
 
@@ -29,6 +39,7 @@ class RankedPlan(Record):
     behind_frac: float = Field(ge=0)
     gain_frac: float | None
     figures: tuple[ObjectiveValue, ...]
+    margins: tuple[Margin, ...] = Field((), description="what it keeps of every limit, the tightest first")
     projection: Projection
 
 

@@ -168,3 +168,20 @@ def test_sums_of_breakdowns_keep_every_part() -> None:
     )
     assert repeated(one, 2).total_s == 6.0
     assert in_sequence([(one, 1.0), (one, 2.0)], waiting_s=1.0).idle_s == 4.0
+
+
+def test_a_rollout_beside_a_prefill_pool_is_refused() -> None:
+    plan = plan_of(step())
+    split = plan.rollout.model_copy(update={"dp": 4, "prefill_replicas": 4})
+    with pytest.raises(InvalidDescription, match="prefill pool is not modelled"):
+        project_rl(plan.model_copy(update={"rollout": split}), step(), dense_model(), cluster(CHIP, 8), CHIP)
+
+
+def test_a_cap_on_the_tokens_of_a_step_bounds_a_rollout_too() -> None:
+    plan = plan_of(step())
+    capped = plan.rollout.model_copy(update={"max_batched_tokens": 8})
+    free, bounded = (
+        project_rl(plan.model_copy(update={"rollout": one}), step(), dense_model(), cluster(CHIP, 8), CHIP)
+        for one in (plan.rollout, capped)
+    )
+    assert bounded.step_time_s > free.step_time_s
