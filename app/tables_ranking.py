@@ -212,7 +212,7 @@ def _fleets_table(options: Sequence[SizingOption]) -> Table:
         (
             "" if one.rank is None else str(one.rank),
             f"{one.chips} x {one.chip}",
-            fleet_text(one.projection.plan),
+            (f"{one.fleets} of " if one.fleets > 1 else "") + fleet_text(one.projection.plan),
             number(one.tokens_per_s),
             number(one.requests_per_s),
             _ms_or_unknown(one.projection.ttft_s),

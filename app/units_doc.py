@@ -59,6 +59,7 @@ NAMED = {
     "output_tokens_per_s": "tokens/s",
     "usd_per_million_tokens": "US dollars a million tokens",
     "requests_per_s": "requests/s",
+    "fleets": "fleets",
     "cost": "as the field `cost_unit` of the answer says, or `unpriced_unit` where nothing has a price",
     "top": "layouts",
     "seq_len": "tokens",

@@ -147,8 +147,12 @@ def anchored_serving(projected: ProjectionBatch, point: ServingPoint, workload: 
     rate = np.where(near.neighbour, point.rate_ratio, 1.0) * metrics.request_latency_s / latency_s
     breakdown = scaled(projected.breakdown, tpot)
     low, high = near.factors(projected.interval)
+    figures = None
+    if metrics.figures is not None:
+        figures = _figures(metrics.figures, tpot, ttft_s / metrics.ttft_s, latency_s / metrics.request_latency_s, rate)
     corrected = replace(
         metrics,
+        figures=figures,
         ttft_s=ttft_s,
         tpot_s=tpot * metrics.tpot_s,
         request_latency_s=latency_s,
@@ -178,6 +182,34 @@ def scaled(breakdown: BreakdownColumns, factor: Column) -> BreakdownColumns:
         exposed_copy_s=factor * breakdown.exposed_copy_s,
         host_s=_times(breakdown.host_s, factor),
     )
+
+
+# Figures (`projector.specs.serving_objectives`) that go with a time a token, and those that go with the rate; against
+# both where more is worse. Power, memory and what a prefill takes by itself stay as modelled.
+BY_STEP = ("itl_ms", "decode_step_ms_pure", "decode_step_ms_mixed", "iteration_ms", "decode_comm_ms")
+AGAINST_STEP = ("interactivity_tok_s_per_user", "per_request_decode_tps")
+BY_RATE = (
+    "decode_throughput_tps_per_gpu", "decode_throughput_tps", "total_throughput_tps_per_gpu", "total_throughput_tps",
+    "mfu", "tflops_per_s_per_gpu",
+)  # fmt: skip
+AGAINST_RATE = (
+    "cost_per_million_tokens", "cost_per_million_total_tokens", "joules_per_output_token", "joules_per_total_token",
+)  # fmt: skip
+
+
+def _figures(
+    modelled: dict[str, Column], step: Column, first: Column, latency: Column, rate: Column
+) -> dict[str, Column]:
+    """Every figure with its factor: those of a step, of TTFT, of a whole request and of the rate."""
+    factors = {
+        **dict.fromkeys(BY_STEP, step),
+        **dict.fromkeys(AGAINST_STEP, 1 / step),
+        **dict.fromkeys(BY_RATE, rate),
+        **dict.fromkeys(AGAINST_RATE, 1 / rate),
+        "ttft_ms": first,
+        "request_latency_ms": latency,
+    }
+    return {name: column * factors[name] if name in factors else column for name, column in modelled.items()}
 
 
 @dataclass(frozen=True)

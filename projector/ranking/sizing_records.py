@@ -72,6 +72,7 @@ class SizingOption(Record):
     run_chip_hours: float | None
     requests_per_s: float | None = Field(None, description="serving: finished a second; None in training")
     usd_per_million_tokens: float | None = Field(None, description="serving: of generated tokens at that rate")
+    fleets: int = Field(1, ge=1, description="such projections side by side: chips are those of all of them")
     candidates_considered: int = Field(ge=0)
     projection: Projection
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from math import ceil, gcd
+from math import ceil
 
 from projector.breakdown import Interval, Projection
 from projector.errors import InvalidDescription
@@ -16,6 +16,7 @@ from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
 from projector.specs.objective import Rejection, Slo
+from projector.specs.plan_batch import PlanBatch
 from projector.specs.record import MOST_DEVICES
 from projector.specs.workload import WorkloadSpec
 from projector.units import S_PER_HOUR, s_to_ms
@@ -41,7 +42,8 @@ def size_serving(
         generated tokens a second = tokens a second and chip * chips, requests a second = that / output_len
 
     scale_to: of each machine's plan as many engines side by side as the target needs, on up to so many chips: engines
-    share nothing, so rates add up and latencies stay. None, or where more were needed: the machines as they are.
+    share nothing, so rates add up and latencies stay; of a plan with a prefill pool, which its engines share, as many
+    whole fleets. None, or where more were needed: the machines as they are.
     A machine whose price is unknown is ranked by its chips apart. say: told of each machine as it is done.
     InvalidDescription for a workload that is not serving, lacks a length or states its load, a target of training, and
     constraints that contradict themselves.
@@ -105,26 +107,24 @@ def _option(
     machine: Machine, task: Task, found: SpaceRanking, target: SizingTarget, scale_to: int | None
 ) -> SizingOption:
     projection = found.ranked[0].projection
-    plan = projection.plan
-    # the smallest fleet with as many engines of each pool for one of the other
-    parts = gcd(plan.replicas, plan.prefill_replicas)
+    # engines of a fleet share nothing, but for a prefill pool, whose fleets stand beside each other as they are
+    parts = projection.plan.replicas if projection.plan.prefill_replicas == 0 else 1
     needed = ceil(max(_short(target, _rate(projection), task.workload) * parts * (1 - 1e-9), 1.0))
-    chips = machine.chips * needed // parts
-    whole = machine.chips * needed % parts == 0
-    if scale_to is not None and whole and chips <= min(scale_to, MOST_DEVICES):
-        machine = replace(machine, chips=chips)
-        projection = _side_by_side(projection, needed, parts)
-    return _told(machine, projection, found, target, task)
-
-
-def _side_by_side(one: Projection, needed: int, parts: int) -> Projection:
-    """needed of the parts of a fleet, which share nothing: figures of a chip and of a request stay, sums follow."""
-    plan = one.plan
-    many = {"dp": plan.dp * needed // parts, "prefill_replicas": plan.prefill_replicas * needed // parts}
-    changed: dict[str, object] = {"plan": plan.model_copy(update=many), "chips": one.chips * needed // parts}
-    if one.max_concurrency is not None:
-        changed["max_concurrency"] = one.max_concurrency * needed / parts
-    return one.model_copy(update=changed)
+    chips, rest = divmod(machine.chips * needed, parts)
+    if scale_to is None or rest or chips > min(scale_to, MOST_DEVICES):
+        return _told(machine, projection, found, target, task)
+    machine = replace(machine, chips=chips)
+    if projection.plan.prefill_replicas:
+        return _told(machine, projection, found, target, task, fleets=needed)
+    plan = projection.plan.model_copy(update={"dp": projection.plan.attention_dp * needed})
+    try:
+        whole = task.project(PlanBatch.from_plans([plan]), ClusterSpec(chip=machine.hardware.id, chips=chips))[0]
+    except InvalidDescription:
+        # no link between domains is stated, and engines apart need none
+        one = PlanBatch.from_plans([plan.model_copy(update={"dp": plan.attention_dp})])
+        engine = task.project(one, ClusterSpec(chip=machine.hardware.id, chips=chips // needed))[0]
+        return _told(machine, engine, found, target, task, fleets=needed)
+    return _told(machine, whole, found, target, task)
 
 
 def _rate(projection: Projection) -> float:
@@ -141,9 +141,15 @@ def _short(target: SizingTarget, tokens_per_s: float, workload: WorkloadSpec) ->
 
 
 def _told(
-    machine: Machine, projection: Projection, found: SpaceRanking, target: SizingTarget, task: Task
+    machine: Machine,
+    projection: Projection,
+    found: SpaceRanking,
+    target: SizingTarget,
+    task: Task,
+    *,
+    fleets: int = 1,
 ) -> SizingOption:
-    rate, interval = _rate(projection), projection.step_time_interval_s
+    rate, interval = fleets * _rate(projection), projection.step_time_interval_s
     slow, fast = rate * projection.step_time_s / interval.high, rate * projection.step_time_s / interval.low
     (output_len,) = sizes(task.workload, "output_len")
     hourly_usd, misses = machine.hourly_usd, _misses(target, rate, output_len)
@@ -163,6 +169,7 @@ def _told(
         run_chip_hours=None,
         requests_per_s=rate / output_len,
         usd_per_million_tokens=None if hourly_usd is None else hourly_usd / S_PER_HOUR / rate * 1e6,
+        fleets=fleets,
         candidates_considered=found.candidates_considered,
         projection=projection,
     )

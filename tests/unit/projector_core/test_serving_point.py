@@ -57,6 +57,12 @@ def test_the_measured_plan_itself_is_as_measured() -> None:
     assert one.decode_tokens_per_s_per_chip == pytest.approx(seen.output_tokens_per_s_per_chip)
     assert one.step_time_s == pytest.approx(1.2 * projected(RAN)[0].step_time_s)
     assert one.breakdown.total_s == pytest.approx(one.step_time_s)
+    corrected = anchored_serving(projected(RAN), serving_point(projected(RAN), CHAT, seen), CHAT)
+    assert corrected.objective("itl_ms") == pytest.approx(seen.tpot_ms)
+    assert corrected.objective("ttft_ms") == pytest.approx(seen.ttft_ms)
+    assert corrected.objective("decode_throughput_tps_per_gpu") == pytest.approx(seen.output_tokens_per_s_per_chip)
+    assert corrected.objective("request_latency_ms") == pytest.approx(1e3 * one.request_latency_s)
+    assert corrected.objective("interactivity_tok_s_per_user") == pytest.approx(1 / one.tpot_s)
 
 
 def test_a_measurement_that_agrees_changes_nothing() -> None:

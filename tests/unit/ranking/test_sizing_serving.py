@@ -18,6 +18,7 @@ from projector.specs.workload import WorkloadSpec
 MODEL = architecture("llama-3.1-8b")
 CHAT = WorkloadSpec(phase="serving", input_len=1024, output_len=256, precision="fp8")
 COUNTS = (ChipCounts(chip="h100", chips=(1, 2, 4)), ChipCounts(chip="mi300x", chips=(1, 2, 4)))
+ONE_POOL = Constraints(fixed={"prefill_replicas": 0})
 BUDGETS = Slo(ttft_ms=1000, tpot_ms=20)
 
 
@@ -50,13 +51,25 @@ def test_chips_without_a_price_are_ranked_apart_by_their_number() -> None:
 
 
 def test_one_engine_less_would_not_bear_the_rate() -> None:
-    for one in sized(SizingTarget(output_tokens_per_s=60_000)).options:
+    for one in sized(SizingTarget(output_tokens_per_s=60_000), constraints=ONE_POOL).options:
         assert one.tokens_per_s >= 60_000
         assert one.tokens_per_s * (1 - 1 / one.projection.plan.replicas) < 60_000
 
 
+def test_fleets_with_a_prefill_pool_stand_side_by_side_as_they_are() -> None:
+    """Engines that share a pool are not alone: no part of such a fleet is projected as if it were."""
+    split = Constraints(fixed={"prefill_replicas": 1})
+    for one in sized(SizingTarget(output_tokens_per_s=60_000), constraints=split).options:
+        assert one.chips == one.fleets * one.projection.chips
+        assert one.tokens_per_s == pytest.approx(
+            one.fleets * one.projection.chips * one.projection.decode_tokens_per_s_per_chip
+        )
+        assert one.tokens_per_s >= 60_000
+        assert one.tokens_per_s * (1 - 1 / one.fleets) < 60_000
+
+
 def test_copies_side_by_side_are_what_a_projection_of_all_of_them_says() -> None:
-    one = next(one for one in sized(SizingTarget(requests_per_s=500)).options if one.chips > 4)
+    one = next(one for one in sized(SizingTarget(requests_per_s=500), constraints=ONE_POOL).options if one.chips > 4)
     hardware, plan = chip(one.chip), one.projection.plan
     whole = project_many(
         PlanBatch.from_plans([plan]), CHAT, MODEL, ClusterSpec(chip=one.chip, chips=one.chips), hardware,
@@ -105,3 +118,13 @@ def test_what_is_at_odds_is_refused() -> None:
         size(training, MODEL, rate, candidates)
     with pytest.raises(InvalidDescription, match="serving of a training workload"):
         size_serving(training, MODEL, rate, candidates)
+
+
+def test_engines_of_a_chip_without_a_link_between_domains_stand_apart() -> None:
+    """Nothing of one engine crosses a domain, so more of them than a domain holds need no link."""
+    card = (ChipCounts(chip="rtx-pro-6000-blackwell-se", chips=(1,)),)
+    target = SizingTarget(output_tokens_per_s=100_000)
+    found = size_serving(CHAT, MODEL, target, machines(card, {}, chip), scale_to=512)
+    (one,) = found.unpriced
+    assert one.fleets == one.chips > 8
+    assert one.met != "no"
