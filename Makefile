@@ -17,7 +17,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm kernel-tables bench bench-search bench-traces bench-projector bench-serving accuracy-page fuzz-traces serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm kernel-tables bench bench-search bench-simulation bench-traces bench-projector bench-serving accuracy-page fuzz-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -84,6 +84,9 @@ bench: setup ## benchmarks; prints medians and ratios
 
 bench-search: setup ## time and memory of ranking whole legal spaces, and how they grow
 	@$(BIN)/python -m tests.bench.search_speed
+
+bench-simulation: setup ## what a simulation of an engine costs: 10,000 requests beside 5,000
+	@$(BIN)/python -m tests.bench.simulation_speed
 
 bench-traces: setup ## cost of reading large traces beside other tools, which are installed below .bench/
 	@$(BIN)/python -m tests.bench.traces_speed

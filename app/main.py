@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import environment, openapi, problem_handlers, service
 from app.jobs import Clock
-from app.routes import catalog, comparisons, health, knowledge, pages, plans, rankings
+from app.routes import catalog, comparisons, health, knowledge, pages, plans, rankings, simulations
 from app.settings import Settings, load_settings
 from app.wiring import Planner
 
@@ -34,6 +34,7 @@ def create_app(
         plans.router,
         comparisons.router,
         rankings.router,
+        simulations.router,
         catalog.router,
         knowledge.router,
         knowledge.pages,

@@ -17,6 +17,7 @@ from app.schemas_knowledge import KnowledgeAnswer, NoteAdded, NoteAnswer
 from app.schemas_launch import LaunchAnswer
 from app.schemas_levers import LeversAnswer, LeversRequest
 from app.schemas_ranking import RankRequest, SizeRequest
+from app.schemas_simulation import SimulationAnswer, SimulationRequest
 from app.units_doc import unit_of
 from app.uploads import RAW_TYPES
 from projector.ranking.records import SpaceRanking
@@ -36,6 +37,8 @@ RECORDS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
     (SpaceRanking, "serialization"),
     (SizeRequest, "validation"),
     (Sizing, "serialization"),
+    (SimulationRequest, "validation"),
+    (SimulationAnswer, "serialization"),
     (ChipList, "serialization"),
     (ModelList, "serialization"),
     (ModelAnswer, "serialization"),

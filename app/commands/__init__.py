@@ -16,6 +16,7 @@ from app.commands import (
     rank,
     rl,
     serve,
+    simulate,
     size,
     summarise,
 )
@@ -45,6 +46,7 @@ COMMANDS: dict[str, Command] = {
     "levers": levers,
     "rank": rank,
     "size": size,
+    "simulate": simulate,
     "rl": rl,
     "eval": eval,
     "catalog": catalog,

@@ -2,7 +2,8 @@
 
 Continuous batching: a step carries one token (with drafts: one draft's rows) of every decoding request and fills the
 rest of its token budget with chunks of prompts, first come first served. A waiting request is admitted in order, when a
-seat is free and the pool has room for its prompt beside the next tokens of all others. Where the pool runs over, the
+seat is free and the pool has room for its prompt beside the next tokens of all others; some engines also want room for
+half of every answer, or all of it. Where the pool runs over, the
 newest request gives its blocks back, waits in front of all others and computes its tokens anew (preemption by
 recompute). vLLM gives a prompt its blocks chunk by chunk; reserving them whole turns some preemptions into waiting.
 """
@@ -26,13 +27,16 @@ class Request:
         "base_step",
         "blocks",
         "cached_tokens",
+        "claim_bytes",
         "done",
         "epoch",
         "finish_s",
         "first_s",
         "growth",
         "index",
+        "input_tokens",
         "last_s",
+        "output_tokens",
         "rank",
         "ready_step",
         "shared",
@@ -64,6 +68,8 @@ class Request:
         self.shared: tuple[int, ...] = ()  # blocks held in common with others
         self.base_context = 0.0  # tokens held at the step `base_step`, from which on it decodes
         self.base_step = 0
+        self.claim_bytes = 0.0  # of the pool while it runs, at the length it is admitted with
+        self.input_tokens, self.output_tokens = input_tokens, output_tokens
         self.ready_step = 0  # from this step of a busy engine on it may be admitted
         self.epoch = 0  # counts its turns of decoding: older entries of the heap are void
         self.started_s = self.first_s = self.last_s = self.finish_s = -1.0
@@ -79,6 +85,7 @@ class Limits:
 
     chunk_tokens 0: one whole prompt a step; step_tokens 0: any number. rows: tokens a decoding request brings to a step
     (1, and its drafts); slots: pipeline stages, over which decoding requests are spread, each with its own budget.
+    claim_frac: share of its answer for which a request needs room to be admitted (`ServingStack.admission`).
     """
 
     seats: int
@@ -86,6 +93,7 @@ class Limits:
     step_tokens: int
     rows: int = 1
     slots: int = 1
+    claim_frac: float = 0.0
 
     def prefill_tokens(self, decoding: int, prompt: int) -> int:
         """Prefill tokens a step takes beside so many decoding requests; prompt: what is left of the first one."""
@@ -110,6 +118,7 @@ class Rank:
         self.shared_tokens = 0  # tokens of decoding requests in blocks that are held in common
         self.interruptions_s: list[float] = []  # gaps between tokens of requests that were preempted
         self.reserved_bytes = 0.0
+        self.claimed_bytes = 0.0
         self.chunks: list[tuple[Request, int]] = []
         self.preemptions = 0
         self.place = 0  # its place among all ranks of the fleet
@@ -209,8 +218,13 @@ class Rank:
             extra = self.pool.of(request.target - shared_tokens)
             if self.cache is not None:
                 extra += self.cache.newly_held(hit) * self.cache.block_tokens * self.pool.token_bytes
-            if self.running and not self.fits(step, 1, extra):
+            claim = self.limits.claim_frac * (request.output_tokens - 1) + request.input_tokens - shared_tokens
+            claim_bytes = self.pool.of(claim) if self.limits.claim_frac else 0.0
+            claimed_too_much = self.claimed_bytes + claim_bytes > self.pool.bytes_
+            if self.running and (claimed_too_much or not self.fits(step, 1, extra)):
                 return
+            request.claim_bytes = claim_bytes
+            self.claimed_bytes += claim_bytes
             self.waiting.popleft()
             if self.cache is not None:
                 self.cache.hold(hit)
@@ -314,6 +328,7 @@ class Rank:
 
     def _let_go(self, request: Request) -> None:
         request.epoch += 1
+        self.claimed_bytes = self.claimed_bytes - request.claim_bytes if self.running else 0.0
         if self.cache is not None:
             self.cache.release(request.shared)
         request.shared = ()

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from projector.cost.speculation import acceptance_frac, check_drafters
+from projector.cost.device import Device
+from projector.cost.speculation import acceptance_frac, check_drafters, speculation_assumptions
 from projector.cost.token_budget import most_decoding
 from projector.errors import InvalidDescription
-from projector.project_input import check
+from projector.project_input import check, math_dtypes
 from projector.serving import Load
 from projector.simulation.arrivals import Drafts, Requests, drawn, recorded
 from projector.simulation.fleet import Outcome, Routing, run
@@ -16,21 +17,23 @@ from projector.simulation.pool import Pool, PrefixCache
 from projector.simulation.replica import Counts, Replica
 from projector.simulation.request_log import RequestLog
 from projector.simulation.scheduler import Limits, Rank
-from projector.simulation.statistics import KEEPS_UP_FRAC, SimulationResult, met, quantiles
+from projector.simulation.statistics import KEEPS_UP_FRAC, SimulationResult, met, misses, quantiles
 from projector.simulation.step_times import Ranges, StepTimes
 from projector.simulation.tabulate import Deployment, pool, step_times
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
-from projector.specs.objective import Slo
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.serving_stack import ANY_ENGINE, ServingStack
+from projector.specs.slo import Slo
 from projector.specs.workload import WorkloadSpec
 
 DEFAULT_REQUESTS = 2000
 # beyond it a log or a simulation is no longer a matter of seconds
 MOST_REQUESTS = 200_000
+# What of its answer a request needs room for to be admitted, by `ServingStack.admission`.
+CLAIM_FRAC = {"greedy": 0.0, "mean": 0.5, "reserve": 1.0}
 NO_SLO = Slo()
 
 
@@ -88,7 +91,7 @@ def simulate(
     deployment = Deployment(plan, architecture, cluster, hardware, stack, workload.expert_imbalance)
     room, times = _tables(deployment, workload, traffic)
     counts = Counts()
-    replicas = [_replica(plan, room, times, counts, traffic.requests.log) for _ in range(plan.replicas)]
+    replicas = [_replica(deployment, room, times, counts, traffic.requests.log) for _ in range(plan.replicas)]
     outcome = run(
         traffic.requests,
         replicas,
@@ -106,7 +109,8 @@ def simulate(
             f"no request fits the KV pool of an engine: {outcome.refused} were refused",
             hint="shard the weights over more devices, or store them or the cache in fewer bytes",
         )
-    return _result(plan, traffic, outcome, replicas, counts, cluster, routing, seed, slo, stack)
+    found = _result(plan, traffic, outcome, replicas, counts, cluster, routing, seed, slo, stack)
+    return found.model_copy(update={"assumptions": _assumptions(deployment, batch, workload)})
 
 
 def _check_plan(plan: ParallelismPlan) -> None:
@@ -143,7 +147,7 @@ def _traffic(
             raise InvalidDescription(f"warm-up of {warmup} leaves nothing of a log of {len(log)} requests")
         found = recorded(log, workload.prefix_hit_frac or 0.0, drafts, seed)
         return Traffic(found, warmup, len(log) - warmup, len(log))
-    load = Load.of(workload)
+    load = _load(workload)
     clients = int(load.concurrency)
     if load.arrivals == "closed" and load.requests_per_slot is not None:
         if requests is not None or warmup_requests is not None:
@@ -166,6 +170,34 @@ def _traffic(
             f"{clients} requests in flight need {total} simulated requests", hint=f"at most {4 * MOST_REQUESTS}"
         )
     return Traffic(drawn(load, total, drafts, seed), warmup, requests, clients, load.request_rate_per_s)
+
+
+def _load(workload: WorkloadSpec) -> Load:
+    """The traffic. InvalidDescription where rate and kind of arrivals do not agree, or a size is missing."""
+    opened = workload.arrivals in ("poisson", "deterministic")
+    if opened and workload.request_rate_per_s is None:
+        raise InvalidDescription(f"{workload.arrivals} arrivals without a rate", hint="state request_rate_per_s")
+    if not opened and workload.request_rate_per_s is not None:
+        raise InvalidDescription(
+            "request_rate_per_s without the kind of arrivals", hint="state arrivals: poisson or deterministic"
+        )
+    # what is in flight in an open loop comes of the rate
+    return Load.of(workload.model_copy(update={"concurrency": 1}) if opened else workload)
+
+
+def _assumptions(of: Deployment, batch: PlanBatch, workload: WorkloadSpec) -> tuple[str, ...]:
+    """What a simulation takes for granted beyond its description."""
+    _, replaced = math_dtypes(batch, Device.of(of.hardware))
+    drafting = speculation_assumptions(batch, of.model, workload.draft_acceptance_frac)
+    found = [one.text for one in (*replaced, *drafting) if one.plans is None or one.plans[0]]
+    found.append("step times are read off tables of the cost model, within 1 % of it")
+    found.append("a prompt reserves its KV blocks whole when it is admitted; a preempted request is computed anew")
+    sorts = of.model.by_sort() if of.model.sorts else (of.model,)
+    if of.windows or any(sort.recurrence is not None for sort in sorts):
+        found.append("KV bytes of a request are a straight line through those of the shortest and the longest one")
+    if workload.prefix_hit_frac:
+        found.append("the cached part of every prompt is one prefix that all requests of an attention rank share")
+    return tuple(found)
 
 
 def _tables(of: Deployment, workload: WorkloadSpec, traffic: Traffic) -> tuple[Pool, StepTimes]:
@@ -211,9 +243,12 @@ def _ramp_s(plan: ParallelismPlan, traffic: Traffic, times: StepTimes) -> float:
     return float(of.decode_steps.mean()) * decode_s + seats * max(prefill_s, 0.0)
 
 
-def _replica(plan: ParallelismPlan, room: Pool, times: StepTimes, counts: Counts, log: RequestLog | None) -> Replica:
+def _replica(of: Deployment, room: Pool, times: StepTimes, counts: Counts, log: RequestLog | None) -> Replica:
+    plan, stack = of.plan, of.stack
     rows = 1 + plan.speculative_tokens
-    limits = Limits(_seats(plan), plan.chunked_prefill_tokens, plan.max_batched_tokens, rows, plan.pp)
+    limits = Limits(
+        _seats(plan), plan.chunked_prefill_tokens, plan.max_batched_tokens, rows, plan.pp, CLAIM_FRAC[stack.admission]
+    )
     by_blocks = log is not None and bool(log.blocks)
     ranks = [
         Rank(room, limits, PrefixCache(log.block_tokens) if by_blocks and log is not None else None)
@@ -250,6 +285,7 @@ def _result(
     # of twice as many as are wanted
     all_sent = outcome.arrived == len(traffic.requests)
     ttft, latency = quantiles(first - arrival), quantiles(finish - arrival)
+    tpot, itl = quantiles(tpot_s[several]), quantiles(np.array(counts.gaps_s), np.array(counts.gap_counts))
     queue = quantiles(np.maximum(started - arrival - stack.request_s, 0.0))
     assert ttft, "some requests are done"
     assert latency, "some requests are done"
@@ -262,8 +298,8 @@ def _result(
         routing=routing,
         simulated_s=span_s,
         ttft=ttft,
-        tpot=quantiles(tpot_s[several]),
-        itl=quantiles(np.array(counts.gaps_s), np.array(counts.gap_counts)),
+        tpot=tpot,
+        itl=itl,
         request_latency=latency,
         queue=queue,
         offered_requests_per_s=arrived / span_s if traffic.offered_per_s is None else traffic.offered_per_s,
@@ -273,6 +309,7 @@ def _result(
         saturated=traffic.offered_per_s is not None and (all_sent or rate < KEEPS_UP_FRAC * arrived / span_s),
         slo_met_frac=share,
         goodput_requests_per_s=None if share is None else share * rate,
+        slo_misses=misses(slo, ttft, tpot, itl, latency),
         kv_peak_frac=max(rank.peak_bytes for rank in ranks) / ranks[0].pool.bytes_,
         preemptions=sum(rank.preemptions for rank in ranks),
         batch_size_mean=counts.decoding_sum / max(counts.steps, 1) / plan.attention_dp,

@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from projector.simulation.fleet import Routing
-from projector.specs.objective import Rejection, Slo
 from projector.specs.record import Record
+from projector.specs.rejection import Rejection
+from projector.specs.slo import Slo, slo_rejections
 from projector.units import s_to_ms
 
 # An open loop whose engines finish less than this share of what arrives is not in a steady state.
@@ -49,7 +50,7 @@ class SimulationResult(Record):
         description="an open loop whose engines finish less than 0.9 of what arrives: queues grow without bound and "
         "every latency depends on how many requests were simulated"
     )
-    slo_met_frac: float | None = Field(description="share of requests that meet every budget of means; None: no budget")
+    slo_met_frac: float | None = Field(description="share of requests that meet every budget; None: no budget")
     goodput_requests_per_s: float | None = Field(description="requests that meet every budget a second (DistServe)")
     slo_misses: tuple[Rejection, ...] = Field((), description="budgets the figures above miss")
     kv_peak_frac: float = Field(description="largest share of a KV pool in use")
@@ -76,12 +77,31 @@ def quantiles(values: NDArray[np.float64], counts: NDArray[np.float64] | None = 
 def met(
     slo: Slo, ttft_s: NDArray[np.float64], tpot_s: NDArray[np.float64], latency_s: NDArray[np.float64]
 ) -> float | None:
-    """Share of requests that meet every budget of means that is set (a request of one token has no TPOT to miss)."""
-    budgets = ((slo.ttft_ms, ttft_s), (slo.tpot_ms, tpot_s), (slo.request_latency_ms, latency_s))
-    if all(limit is None for limit, _ in budgets):
+    """Share of requests that meet every budget by their own figures; None without a budget.
+
+    Of several budgets of one metric that of the mean counts, else that of the highest percentile: what a request is to
+    have. A request of one token has a TPOT of 0, as it has none to miss.
+    """
+    limits: dict[str, float] = {}
+    for budget in sorted(slo.budgets, key=lambda one: one.percentile or 100):
+        limits[budget.metric] = budget.limit_ms
+    if not limits:
         return None
+    seconds = {"ttft_ms": ttft_s, "tpot_ms": tpot_s, "request_latency_ms": latency_s}
     good = np.ones(len(ttft_s), dtype=np.bool_)
-    for limit, seconds in budgets:
-        if limit is not None:
-            good &= ~(s_to_ms(1.0) * seconds > limit)
+    for metric, limit_ms in limits.items():
+        good &= ~(s_to_ms(1.0) * seconds[metric] > limit_ms)
     return float(good.mean())
+
+
+def misses(
+    slo: Slo, ttft: Quantiles, tpot: Quantiles | None, itl: Quantiles | None, latency: Quantiles
+) -> tuple[Rejection, ...]:
+    """Budgets that the means and percentiles miss. InvalidDescription for one of tokens where there is one token."""
+    figures = {"ttft_ms": ttft, "tpot_ms": tpot, "itl_ms": itl, "request_latency_ms": latency}
+    measured: dict[str, float] = {}
+    for name, one in figures.items():
+        if one is not None:
+            by_share = {"": one.mean_s, "_p50": one.p50_s, "_p90": one.p90_s, "_p99": one.p99_s}
+            measured |= {f"{name}{suffix}": s_to_ms(value) for suffix, value in by_share.items()}
+    return slo_rejections(slo, measured)

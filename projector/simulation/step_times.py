@@ -1,5 +1,6 @@
 """StepTimes: what a step of an engine costs, tabulated once from the cost model and interpolated in microseconds."""
 
+from array import array
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
@@ -89,7 +90,7 @@ class StepTimes:
     decode_host_s: float = 0.0
     mixed_host_s: tuple[float, float] = (0.0, 0.0)
     _rows: dict[int, tuple[list[float], list[float]]] = field(default_factory=dict)
-    _blocks: dict[int, list[list[list[float]]]] = field(default_factory=dict)
+    _blocks: "dict[int, list[array[float]]]" = field(default_factory=dict)
     _mixed_knots: tuple[list[float], list[float], list[float]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -124,9 +125,10 @@ class StepTimes:
         i, u = _place(self._mixed_knots[0], context)
         j, v = _place(self._mixed_knots[1], tokens)
         k, w = _place(self._mixed_knots[2], prompt)
-        found = _plane(block[i], j, v, k, w)
+        width = len(self._mixed_knots[2])
+        found = _plane(block[i], j * width + k, v, w, width)
         if u:
-            found += u * (_plane(block[i + 1], j, v, k, w) - found)
+            found += u * (_plane(block[i + 1], j * width + k, v, w, width) - found)
         return max(found, self.mixed_host_s[decoding > 0])
 
     def _row(self, decoding: int) -> tuple[list[float], list[float]]:
@@ -142,10 +144,12 @@ class StepTimes:
             row = self._rows[decoding] = points.tolist(), held.tolist()
         return row
 
-    def _block(self, decoding: int) -> list[list[list[float]]]:
+    def _block(self, decoding: int) -> "list[array[float]]":
+        """By context, planes over tokens and prompt as flat arrays: an eighth of what nested lists of them take."""
         block = self._blocks.get(decoding)
         if block is None:
-            block = self._blocks[decoding] = _between(self.decoding, self.mixed_s, decoding).tolist()
+            planes = _between(self.decoding, self.mixed_s, decoding)
+            block = self._blocks[decoding] = [array("d", plane.ravel().tolist()) for plane in planes]
         return block
 
 
@@ -165,10 +169,11 @@ def _place(knots: list[float], at: float) -> tuple[int, float]:
     return i, (at - knots[i]) / (knots[i + 1] - knots[i])
 
 
-def _plane(plane: list[list[float]], j: int, v: float, k: int, w: float) -> float:
-    lower = _line(plane[j], k, w)
-    return lower + v * (_line(plane[j + 1], k, w) - lower) if v else lower
-
-
-def _line(line: list[float], k: int, w: float) -> float:
-    return line[k] + w * (line[k + 1] - line[k]) if w else line[k]
+def _plane(plane: "array[float]", at: int, v: float, w: float, width: int) -> float:
+    """Between the point `at` and its neighbours along both axes of a flat plane."""
+    lower = plane[at] + w * (plane[at + 1] - plane[at]) if w else plane[at]
+    if not v:
+        return lower
+    at += width
+    upper = plane[at] + w * (plane[at + 1] - plane[at]) if w else plane[at]
+    return lower + v * (upper - lower)

@@ -7,6 +7,7 @@ import numpy as np
 from projector.cost.device import Device
 from projector.cost.engine import Engine, Slot
 from projector.cost.speculation import drafting_host_s
+from projector.errors import InvalidDescription
 from projector.graph.columns import Column
 from projector.project_input import math_dtypes
 from projector.serving import Load, engine_needs
@@ -21,6 +22,8 @@ from projector.specs.serving_stack import ANY_ENGINE, ServingStack
 
 # Grid points evaluated at once: columns of this length stay in a processor's cache.
 POINTS = 16384
+# and of all: ten seconds
+MOST_POINTS = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ def step_times(of: Deployment, ranges: Ranges) -> StepTimes:
     """Both tables: two sweeps of the cost model, one column a grid point."""
     n, context, beside = ranges.decoding(), ranges.context(), ranges.mixed_context()
     tokens, prompt = ranges.tokens(), ranges.prompt()
+    size = len(n) * len(beside) * len(tokens) * len(prompt)
+    if size > MOST_POINTS:
+        raise InvalidDescription(
+            f"requests of {ranges.least_context:g} to {ranges.most_context:g} tokens span too much for one table",
+            hint="bound chunked_prefill_tokens and max_num_seqs, or simulate short and long requests apart",
+        )
     decode = swept(of, *_points(n, context))
     mixed = swept(of, *_points(n, beside, tokens, prompt))
     return StepTimes(

@@ -14,9 +14,9 @@ from projector.simulation.request_log import RequestLog
 from projector.simulation.simulate import simulate
 from projector.simulation.statistics import SimulationResult, quantiles
 from projector.specs.cluster import ClusterSpec
-from projector.specs.objective import Slo
 from projector.specs.plan import ParallelismPlan
 from projector.specs.serving_stack import ANY_ENGINE, ServingStack
+from projector.specs.slo import Slo
 from projector.specs.workload import WorkloadSpec
 
 MODEL, CHIP = architecture("llama-3.1-70b"), chip("h200")
@@ -125,14 +125,19 @@ def test_an_open_loop_above_what_the_engines_bear_says_so() -> None:
     assert above.queue.p99_s > 10 * below.queue.p99_s
 
 
-def test_a_pool_that_runs_over_preempts_and_costs() -> None:
+def test_a_full_pool_preempts_where_the_engine_is_greedy_and_never_where_it_keeps_room_for_answers() -> None:
     plan = ParallelismPlan(phase="serving", tp=8, max_num_seqs=1024, hbm_frac=0.3)
-    workload = serving(concurrency=400, input_len=512, output_len=2048)
-    found = simulated(workload, plan=plan, requests=500)
-    assert found.preemptions > 0
-    assert 0.9 < found.kv_peak_frac <= 1.0
-    roomy = simulated(workload, plan=plan.model_copy(update={"hbm_frac": 0.9}), requests=500)
-    assert (roomy.preemptions, roomy.output_tokens_per_s > found.output_tokens_per_s) == (0, True)
+    workload = serving(concurrency=600, input_len=512, output_len=2048)
+    stacks = {kind: PROMPT_ENGINE.model_copy(update={"admission": kind}) for kind in ("greedy", "mean", "reserve")}
+    found = {kind: simulated(workload, plan=plan, requests=500, stack=stack) for kind, stack in stacks.items()}
+    assert found["greedy"].preemptions > found["mean"].preemptions > found["reserve"].preemptions == 0
+    assert found["greedy"].batch_size_mean > found["mean"].batch_size_mean > found["reserve"].batch_size_mean
+    assert 0.9 < found["greedy"].kv_peak_frac <= 1.0
+    analytic = project(plan, workload, MODEL, CLUSTER, CHIP, stack=stacks["reserve"])
+    per_chip = found["reserve"].output_tokens_per_s_per_chip
+    assert per_chip == pytest.approx(analytic.decode_tokens_per_s_per_chip, rel=0.05)
+    # a reserve of the whole answer leaves the pool half empty, preemptions cost more
+    assert found["reserve"].output_tokens_per_s > found["greedy"].output_tokens_per_s
 
 
 def test_goodput_counts_the_requests_that_meet_every_budget() -> None:
@@ -143,6 +148,8 @@ def test_goodput_counts_the_requests_that_meet_every_budget() -> None:
     assert every.goodput_requests_per_s == every.requests_per_s
     assert some.slo_met_frac == pytest.approx(0.5, abs=0.01)
     assert simulated(SPREAD).goodput_requests_per_s is None
+    missed = simulated(SPREAD, slo=Slo(ttft_ms_p99=1.0, request_latency_ms_p50=1e6)).slo_misses
+    assert [miss.rule for miss in missed] == ["ttft_ms_p99"]
 
 
 def test_a_benchmark_is_replayed_with_its_start() -> None:
