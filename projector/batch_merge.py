@@ -11,39 +11,47 @@ from projector.batch_projection import Assumption, ProjectionBatch
 from projector.specs.plan_batch import PlanBatch
 
 Part = tuple[NDArray[np.intp], Any]
+# fields that are not put together from the parts'
+WHOLE = ("batch", "assumptions")
 
 
 def interleaved(parts: Sequence[tuple[NDArray[np.intp], ProjectionBatch]], batch: PlanBatch) -> ProjectionBatch:
     """The projection of `batch`, of which each part holds the plans at its indices; together they hold all, once.
 
-    Columns are scattered, those a part lacks are zero there (a kind of operator it has none of); what is no column has
-    to be the same in all parts. Sentences of a part hold for its plans alone.
+    Columns are scattered; a figure that a part has not is NaN there, as where a plan has none, and a term of a step or
+    of memory is zero (a kind of operator it has none of). What is no column has to be the same in all parts, or becomes
+    one. Sentences of a part hold for its plans alone.
     """
     length = len(batch)
-    columns = ("step_time_s", "breakdown", "memory", "metrics", "interval", "links")
-    merged = {name: _scattered([(at, getattr(part, name)) for at, part in parts], length) for name in columns}
-    sentences = _sentences(parts, length)
-    return replace(parts[0][1], batch=batch, assumptions=sentences, **merged)
+    merged = {
+        field.name: _scattered(
+            [(at, getattr(part, field.name)) for at, part in parts], length, np.nan if field.name == "metrics" else 0.0
+        )
+        for field in fields(ProjectionBatch)
+        if field.name not in WHOLE
+    }
+    return replace(parts[0][1], batch=batch, assumptions=_sentences(parts, length), **merged)
 
 
-def _scattered(parts: Sequence[Part], length: int) -> Any:
+def _scattered(parts: Sequence[Part], length: int, missing: float) -> Any:
     first = next((value for _, value in parts if value is not None), None)
-    if isinstance(first, np.ndarray) and first.ndim == 1:
+    if isinstance(first, np.ndarray):
         whole = np.zeros(length, dtype=np.result_type(*(value for _, value in parts if value is not None)))
         for at, value in parts:
-            whole[at] = 0 if value is None else value
+            whole[at] = missing if value is None else value
         return whole
     if isinstance(first, dict):
         keys = dict.fromkeys(key for _, value in parts for key in value or ())
-        return {key: _scattered([(at, (value or {}).get(key)) for at, value in parts], length) for key in keys}
+        return {key: _scattered([(at, (value or {}).get(key)) for at, value in parts], length, missing) for key in keys}
     if is_dataclass(first) and not isinstance(first, type):
-        named = [field.name for field in fields(first)]
-        return replace(
-            first,
-            **{name: _scattered([(at, getattr(value, name, None)) for at, value in parts], length) for name in named},
-        )
+        named = {
+            field.name: _scattered([(at, getattr(value, field.name, None)) for at, value in parts], length, missing)
+            for field in fields(first)
+        }
+        return replace(first, **named)
     if any(isinstance(value, np.ndarray) or value != first for _, value in parts):
-        return _scattered([(at, np.broadcast_to(value, at.shape).astype(np.float64)) for at, value in parts], length)
+        columns = [(at, None if value is None else np.broadcast_to(value, at.shape) * 1.0) for at, value in parts]
+        return _scattered(columns, length, missing)
     return first
 
 

@@ -76,7 +76,7 @@ def project_disaggregated(
     per_s, tpot_s = requests / request_s, step.total_s / gained
     serves = np.where((pools.prefill_needs.requests >= 1) & (pools.decode_needs.requests >= 1), 1.0, np.nan)
     memory, notes = pool_memory(pools, found.per_s, prompts, between_s, found.decoding)
-    said = (*notes, *_bound_by(pools, prompts, links_per_s, per_s, found.decoding))
+    said = (*notes, *_bound_by(pools, prompts, links_per_s, per_s, found.decoding), *_taken_for_granted(stack))
     return ProjectionBatch(
         batch=batch,
         chip=hardware.id,
@@ -152,4 +152,13 @@ def _bound_by(
         Assumption("the prefill pool holds the throughput down", per_s > nearly * prompts.prompts_per_s),
         Assumption("the link between the pools holds the throughput down", per_s > nearly * links_per_s),
         Assumption("the decode pool has no seats for more requests, which wait for one", seats),
+    )
+
+
+def _taken_for_granted(stack: ServingStack) -> tuple[Assumption, ...]:
+    """What the model of two pools substitutes for a stack that says otherwise."""
+    if stack.admission != "greedy":
+        return ()
+    return (
+        Assumption("decode engines of a pool do not preempt: a request waits until they hold it at its mean length"),
     )

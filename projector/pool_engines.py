@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from projector.batch_projection import Assumption, BreakdownColumns
 from projector.breakdown import ConcurrencyLimit
+from projector.cost.admission import held_tokens
 from projector.cost.engine import Engine, Slot
 from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes
@@ -77,8 +78,8 @@ def pools_of(
     cached = load.prefix_hit_frac * load.input_len
     together = np.maximum(prompts.fit_in_budget, 1.0)
     held = Held(load.input_len - cached, cached)
-    # engines grow a request's cache as it decodes: on average half of its output is there
-    kept = Held(load.input_len + load.output_len / 2)
+    # a decode engine has no prefix cache: what arrives is the whole prompt's
+    kept = Held(held_tokens(load.input_len, load.output_len, stack))
     return Pools(
         prefill=prefill,
         decode=decode,
@@ -127,8 +128,9 @@ def prompt_servers(pools: Pools) -> PromptServers:
     """Prefill ranks by the time of their steps, with one prompt and with as many as there is room for."""
     engine, prompts = pools.prefill, pools.prompts
     ranks = engine.batch.dp.astype(np.float64)
-    # a step has room for so many, and there are never more
-    room = np.clip(prompts.fit_in_budget, 1.0, np.maximum(np.ceil(pools.load.concurrency / ranks), 1.0))
+    # a step has room for so many, the rank has memory for so many, and there are never more than are in flight
+    fit = np.minimum(prompts.fit_in_budget, np.floor(pools.prefill_needs.requests))
+    room = np.clip(fit, 1.0, np.maximum(np.ceil(pools.load.concurrency / ranks), 1.0))
     launches = np.ones(len(engine.batch), dtype=np.bool_)
     alone, filled = (engine.slot(_prefill_work(prompts, together), launches) for together in (np.ones_like(room), room))
     one, full = alone.length_s, filled.length_s
@@ -187,11 +189,12 @@ def pool_memory(
 ) -> tuple[MemoryColumns, tuple[Assumption, ...]]:
     """The fuller device of both pools, and which it is.
 
-    A prefill rank holds the prompts of its step and those on their way, a decode rank the requests that decode.
+    A prefill rank holds the prompts of its step and those on their way, as many as it can, a decode rank the requests
+    that decode.
     """
     step_s = prompts.step_s(prompts.together(per_s))
     held = np.maximum(per_s / prompts.ranks * (step_s + prompts.behind_s + between_s), prompts.together(per_s))
-    prefill = pools.prefill_needs.with_requests(held)
+    prefill = pools.prefill_needs.with_requests(np.minimum(held, pools.prefill_needs.requests))
     decode = pools.decode_needs.with_requests(decoding / pools.decode.batch.dp)
     fuller = prefill.total_bytes > decode.total_bytes
     items = {name: np.where(fuller, prefill.items()[name], column) for name, column in decode.items().items()}

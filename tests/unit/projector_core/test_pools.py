@@ -1,9 +1,12 @@
 """Two pools of engines: one case by hand, and what each of their fields may and may not change."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from projector_examples import cluster, dense_model, latent_model, moe_model, serving, switched_chip
 
+from projector.batch_merge import interleaved
 from projector.breakdown import Projection
 from projector.catalog import architecture, chip
 from projector.errors import InvalidDescription
@@ -264,6 +267,26 @@ def test_one_batch_mixes_both_modes() -> None:
         alone = project(plan, load, moe_model(), cluster(hardware, 4), hardware)
         assert many[index].model_dump() == alone.model_dump()
     assert np.isfinite(many.objective("ttft_ms")).all()
+
+
+def test_figure_that_one_mode_lacks_is_missing_there_and_not_zero() -> None:
+    hardware, load = switched_chip(), serving(8)
+    one = project_many(PlanBatch.from_plans([pools()]), load, dense_model(), cluster(hardware, 2), hardware)
+    other = replace(one, metrics=replace(one.metrics, tpot_s=None))
+    both = interleaved([(np.array([1]), one), (np.array([0]), other)], PlanBatch.concat([one.batch, one.batch]))
+    assert both.metrics.tpot_s is not None
+    assert np.isnan(both.metrics.tpot_s).tolist() == [True, False]
+    assert both[1].model_dump() == one[0].model_dump()
+
+
+def test_prefill_rank_takes_no_more_prompts_than_it_has_memory_for() -> None:
+    # prompts of 65,536 tokens of 32 kB are 2.1 GB each: a step has room for 32 of them, a chip of 100 GB has not
+    model, load = dense_model(kv_heads=16), serving(64, input_len=65536, output_len=16)
+    found = projected(pools(tp=8, chunked_prefill_tokens=2**21), load, model=model)
+    assert found.memory is not None
+    assert found.memory.kv_pool_bytes is not None
+    assert found.memory.kv_pool_bytes < 32 * 65536 * 32768
+    assert found.fit == "fits"
 
 
 def test_prefill_pool_keeps_the_rules_of_every_engine() -> None:
