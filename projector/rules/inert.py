@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from projector.graph.columns import Switch
+from projector.graph.engine_kernels import FUSED_REDUCE_BYTES
 from projector.rules.rule import Setting
 from projector.specs.plan import Phase
 from projector.specs.plan_batch import PlanBatch
@@ -81,6 +82,7 @@ def _no_share(setting: Setting) -> bool:
 
 
 TP_COLLECTIVES = ("tp_all_reduce", "quick_reduce", "fuse_all_reduce_norm")
+KERNEL_RANKS = tuple(FUSED_REDUCE_BYTES)
 EP_EXCHANGE = ("expert_dispatch", "expert_all_to_all", "overlap_ep", "redundant_experts")
 PREFILL_DEGREES = ("prefill_tp", "prefill_pp", "prefill_attention_dp", "prefill_ep", "prefill_etp")
 DEGREES = ("dp", "tp", "pp", "cp", "ep", "etp", "attention_dp", "fsdp")
@@ -139,6 +141,24 @@ INERT: tuple[Inert, ...] = (
         EP_EXCHANGE,
         "ep is 1: no token is sent to an expert",
         where=lambda plans, _: (plans.ep == 1) & ((plans.prefill_replicas == 0) | (plans.prefill_ep == 1)),
+    ),
+    Inert(
+        ("quick_reduce", "fuse_all_reduce_norm"),
+        "such kernels exist for 2, 4 and 8 ranks",
+        where=lambda plans, _: (
+            ~np.isin(plans.tp, KERNEL_RANKS)
+            & ((plans.prefill_replicas == 0) | ~np.isin(plans.prefill_tp, KERNEL_RANKS))
+        ),
+        phases=SERVING,
+    ),
+    Inert(
+        ("expert_dispatch", "expert_all_to_all", "overlap_ep"),
+        "ep * etp is at most tp: every rank holds all tokens, and none is sent",
+        where=lambda plans, _: (
+            (plans.ep * plans.etp <= plans.tp)
+            & ((plans.prefill_replicas == 0) | (plans.prefill_ep * plans.prefill_etp <= plans.prefill_tp))
+        ),
+        phases=SERVING,
     ),
     Inert(
         (*PREFILL_DEGREES, "kv_transfer"),

@@ -210,3 +210,7 @@ def test_deepep_sends_narrow_rows_and_tells_before_it_forwards() -> None:
     assert ttft_s(EXPERTS, expert_dispatch="all_gather", **widest) > ttft_s(EXPERTS, **widest)
     whole: dict[str, object] = {"tp": 8, "etp": 8, "weight_dtype": "fp8"}
     assert step_s(EXPERTS, BUSY, expert_dispatch="deepep", **whole) == step_s(EXPERTS, BUSY, **whole)
+
+
+def test_fused_norm_has_no_kernel_for_sixteen_ranks() -> None:
+    assert step_s(on="gb200", tp=16, fuse_all_reduce_norm=True) == step_s(on="gb200", tp=16)
