@@ -12,10 +12,11 @@ from agents.exporters.exporter import UNKNOWN, ConfigFile, Job, Known, LaunchCon
 from agents.exporters.identifiers import model_identifier
 from agents.exporters.refusal import cannot_launch
 from agents.exporters.render import command_arguments
+from agents.exporters.vllm_engine import engine_settings
 from agents.exporters.vllm_formats import choose_formats
 from agents.exporters.vllm_parse import parse_vllm
 from projector.rules.serving_rules import TRAINING_FIELDS
-from projector.specs.plan import ParallelismPlan, Phase
+from projector.specs.plan import Phase
 
 START = ("vllm", "serve")
 FILE = "vllm.yaml"
@@ -43,7 +44,7 @@ class Vllm:
         _scheduler(account, job)
         _graphs(account, job)
         account.foreign(TRAINING_FIELDS, "training")
-        _unwritten(account)
+        engine_settings(account, job)
         model = model_identifier(account, job.architecture)
         return self._config(job, model, account.close())
 
@@ -210,24 +211,6 @@ def _graphs(account: Account, job: Job) -> None:
         account.note(
             f"On {job.hardware.id} vLLM runs through a plugin; these arguments were checked in vLLM itself only."
         )
-
-
-UNWRITTEN = (
-    "cuda_graph_mode", "expert_dtype", "max_batched_tokens", "kv_block_tokens", "hbm_frac", "fused_kernels",
-    "attention_backend", "tp_all_reduce", "quick_reduce", "fuse_all_reduce_norm", "expert_all_to_all",
-    "redundant_experts", "speculation", "speculative_tokens", "prefill_replicas", "prefill_tp", "prefill_pp",
-    "prefill_attention_dp", "prefill_ep", "prefill_etp", "kv_transfer", "expert_dispatch", "overlap_ep",
-)  # fmt: skip
-
-
-def _unwritten(account: Account) -> None:
-    """Fields this exporter has no argument for."""
-    for field in UNWRITTEN:
-        default = ParallelismPlan.model_fields[field].default
-        if getattr(account.plan, field) == default:
-            account.imply(field, "at its default")
-        else:
-            account.refuse(field, "this exporter has no argument for it", instead=str(default))
 
 
 EXPORTER = Vllm()

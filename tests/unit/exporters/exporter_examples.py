@@ -9,6 +9,7 @@ from projector.legality import check
 from projector.rules.training_rules import TRAINING_DTYPES
 from projector.specs.cluster import ClusterSpec
 from projector.specs.plan import ParallelismPlan
+from projector.specs.vendors import attention_backends
 from projector.specs.workload import WorkloadSpec
 
 SEQ_LEN = 2048
@@ -148,9 +149,30 @@ def serving_jobs(draw):
         max_num_seqs=limit,
         chunked_prefill_tokens=draw(st.sampled_from([0, max(limit, 512), 2048, 8192])),
         cuda_graphs=draw(st.booleans()),
+        **draw(_engine_fields(model, profile, ep)),
     )
     load = WorkloadSpec(phase="serving", input_len=1024, output_len=256, concurrency=64)
     return _known(draw, plan, load, model, profile)
+
+
+@st.composite
+def _engine_fields(draw, model, profile, ep):
+    """Kernels, graphs, memory and speculation of an engine."""
+    drafter = draw(st.sampled_from(["none", "eagle", "ngram", "draft_model", *(["mtp"] if model.mtp_layers else [])]))
+    return {
+        "cuda_graph_mode": draw(st.sampled_from(["full", "piecewise"])),
+        "hbm_frac": draw(st.sampled_from([0.8, 0.9, 0.95])),
+        "kv_block_tokens": draw(st.sampled_from([16, 32, 64])),
+        "attention_backend": draw(st.sampled_from(attention_backends(profile))),
+        "fuse_all_reduce_norm": draw(st.booleans()),
+        "speculation": drafter,
+        "speculative_tokens": 0 if drafter == "none" else draw(st.integers(1, 8)),
+        "expert_dispatch": draw(st.sampled_from(["auto", "all_to_all", "deepep", "all_gather"]))
+        if ep > 1 and profile.kind == "gpu"
+        else "auto",
+        "overlap_ep": ep > 1 and draw(st.booleans()),
+        "redundant_experts": draw(st.sampled_from([0, 16, 32])) if ep > 1 else 0,
+    }
 
 
 def _interleaves(model, chunks):

@@ -140,3 +140,61 @@ def test_short_flags_and_underscores():
 def test_devices_that_are_no_whole_number_of_engines():
     with pytest.raises(InvalidDescription, match="devices of an engine: 4 does not divide 6"):
         EXPORTER.parse(["--tensor-parallel-size", "4"], Known(devices=6))
+
+
+def test_the_share_of_memory_is_always_said_as_the_release_takes_another_unasked():
+    assert value_of(exported(), "--gpu-memory-utilization") == 0.9
+    assert EXPORTER.parse(["vllm", "serve", "m"]).plan.hbm_frac == 0.92
+
+
+def test_graphs_and_fusions_share_one_argument():
+    config = exported(tp=2, cuda_graph_mode="piecewise", fuse_all_reduce_norm=True)
+    said = value_of(config, "--compilation-config")
+    assert said == '{"cudagraph_mode":"PIECEWISE","pass_config":{"fuse_allreduce_rms":true}}'
+    assert not has(exported(tp=2), "--compilation-config")
+    assert refusal(exported(cuda_graphs=False, cuda_graph_mode="piecewise"), "cuda_graph_mode").inert
+
+
+def test_attention_kernels_go_by_the_name_for_the_models_kind_of_attention():
+    assert value_of(exported(attention_backend="flashinfer"), "--attention-backend") == "FLASHINFER"
+    latent = exported(model="deepseek-v3", tp=8, etp=8, attention_backend="flashinfer")
+    assert value_of(latent, "--attention-backend") == "FLASHINFER_MLA"
+    assert refusal(exported(attention_backend="ck", chip_id="mi300x"), "attention_backend").instead == "auto"
+
+
+def test_a_drafter_of_its_own_is_left_to_fill_in():
+    config = exported(speculation="eagle", speculative_tokens=3)
+    assert value_of(config, "--spec-method") == "eagle3"
+    assert value_of(config, "--spec-tokens") == 3
+    assert value_of(config, "--spec-model") == "<DRAFT_MODEL>"
+    mtp = exported(model="deepseek-v3", tp=8, etp=8, speculation="mtp", speculative_tokens=1)
+    assert value_of(mtp, "--spec-method") == "mtp"
+    assert not has(mtp, "--spec-model")
+
+
+def test_copies_of_experts_need_the_balancer():
+    config = exported(model="deepseek-v3", dp=8, attention_dp=8, ep=8, redundant_experts=32)
+    assert has(config, "--enable-eplb")
+    assert value_of(config, "--eplb-config") == '{"num_redundant_experts":32}'
+    assert EXPORTER.parse(config.command, Known(devices=8)).plan.redundant_experts == 32
+
+
+def test_a_prefill_pool_is_a_launch_of_its_own():
+    config = exported(tp=4, prefill_replicas=1, prefill_tp=4)
+    assert "--kv-transfer-config" in refusal(config, "prefill_replicas").reason
+    assert not config.is_the_plan
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["--compilation-config", "3"],
+        ["--compilation-config", "{"],
+        ["--enable-eplb", "--eplb-config", '{"num_redundant_experts": -1}'],
+        ["--spec-method", "crystal_ball"],
+        ["--attention-backend", "MAGIC"],
+    ],
+)
+def test_engine_arguments_that_make_no_sense_are_refused(tokens):
+    with pytest.raises(InvalidDescription):
+        EXPORTER.parse(tokens)
