@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from projector.arrival_limit import ArrivalLimit
 from projector.breakdown import Axis, AxisLink, AxisTime, Interval, KindTime, OperatorKind, Projection, TimeBreakdown
 from projector.cost.energy import ChipPower
 from projector.cost.links import Links
@@ -185,6 +186,7 @@ class ProjectionBatch:
     hardware: HardwareProfile
     power: ChipPower | None = None
     links: Links | None = None
+    arrivals: ArrivalLimit | None = None
     assumptions: tuple[Assumption, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -208,9 +210,12 @@ class ProjectionBatch:
             memory=memory,
             links=self._links(index),
             **self.metrics.record(index),
-            rejections=_too_large(memory.total_bytes, memory.capacity_bytes),
+            rejections=(*_too_large(memory.total_bytes, memory.capacity_bytes), *self._not_kept_up(index)),
             assumptions=tuple(a.text for a in self.assumptions if a.plans is None or a.plans[index]),
         )
+
+    def _not_kept_up(self, index: int) -> tuple[Rejection, ...]:
+        return () if self.arrivals is None else self.arrivals.rejections(index)
 
     def _links(self, index: int) -> tuple[AxisLink, ...]:
         if self.links is None:
@@ -290,8 +295,9 @@ class ProjectionBatch:
 
     def slo_misses(self, slo: Slo) -> list[tuple[Rejection, ...]]:
         """For every plan the budgets of means it misses, all of them. A budget of another phase's figure cannot be
-        missed; percentiles are neither met nor missed here (`Slo.unanswered`)."""
-        misses: list[list[Rejection]] = [[] for _ in range(len(self))]
+        missed; percentiles are neither met nor missed here (`Slo.unanswered`). A plan that does not keep up with the
+        arrivals misses them, whatever its budgets."""
+        misses = [list(self._not_kept_up(index)) for index in range(len(self))]
         for budget, column in self.budgets(slo):
             for index in np.flatnonzero(column > budget.limit_ms):
                 misses[index].append(budget.miss(float(column[index])))
@@ -299,15 +305,17 @@ class ProjectionBatch:
 
     def meets(self, slo: Slo) -> NDArray[np.bool_]:
         """Whether a plan misses none of the budgets of means, shape [n]."""
-        met = np.ones(len(self), dtype=np.bool_)
+        met = np.ones(len(self), dtype=np.bool_) if self.arrivals is None else self.arrivals.kept_up
         for budget, column in self.budgets(slo):
-            met &= ~(column > budget.limit_ms)
+            met = met & ~(column > budget.limit_ms)
         return met
 
     def overshoot(self, slo: Slo) -> Column:
         """The largest of what a plan needs over what there is, memory and each budget: above 1 where it fails one, inf
         where it serves nothing that a budget could hold."""
         over = self.memory_bytes / self.memory.capacity_bytes
+        if self.arrivals is not None:
+            over = np.maximum(over, self.arrivals.rate_per_s / self.arrivals.capacity_per_s)
         for budget, column in self.budgets(slo):
             over = np.maximum(over, np.where(np.isnan(column), np.inf, column / budget.limit_ms))
         return over

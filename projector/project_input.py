@@ -141,7 +141,7 @@ def assumptions(
         )
         found += _host_link(batch, hardware, software)
     if batch.phase[0] == "serving":
-        found.append(Assumption(f"every request has the mean prompt and output length; {_prefix(workload)}"))
+        found.append(Assumption(f"{_traffic(workload)}; {_prefix(workload)}"))
         found += kernel_assumptions(batch, model, hardware)
         found.append(Assumption("sequence parallelism has no effect in serving", batch.sp.astype(bool)))
     return tuple(assumption for assumption in found if assumption.plans is None or assumption.plans.any())
@@ -155,6 +155,21 @@ def _prefix(workload: WorkloadSpec) -> str:
         f"the cached {workload.prefix_hit_frac:.0%} of each prompt are one prefix that all requests of an attention "
         "rank share, held once in its KV pool"
     )
+
+
+def _traffic(workload: WorkloadSpec) -> str:
+    """What is taken for granted of requests: their lengths, and how they come."""
+    spread = workload.length_spread_frac
+    lengths = "every request has the mean prompt and output length"
+    if spread:
+        lengths = f"prompts and outputs are uniform within {spread:.0%} of their mean lengths"
+    if workload.request_rate_per_s is not None:
+        how = "evenly spaced" if workload.arrivals == "deterministic" else "at random (Poisson)"
+        return f"{lengths}; requests arrive {how}, at every engine an equal share"
+    if workload.requests_per_slot is not None:
+        rounds = workload.requests_per_slot
+        return f"{lengths}; TTFT is the mean of a run of {rounds:g} requests for each in flight, which start at once"
+    return lengths
 
 
 def _lengths_sentence(lengths: SequenceLengths, seq_len: int) -> str:

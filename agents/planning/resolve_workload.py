@@ -178,6 +178,18 @@ def _with_accumulation(
     return None
 
 
+# properties of the traffic that are taken as they are stated
+TRAFFIC = (
+    "request_rate_per_s",
+    "arrivals",
+    "length_spread_frac",
+    "prefix_hit_frac",
+    "draft_acceptance_frac",
+    "expert_imbalance",
+    "requests_per_slot",
+)
+
+
 def _serving(
     stated: WorkloadSpec,
     shared: dict[str, str | None],
@@ -198,8 +210,10 @@ def _serving(
         output_len = ASSUMED_OUTPUT_LEN
         matters = "longer answers make decode, so HBM bandwidth, the cost"
         origins.assumed("workload.output_len", output_len, "no answer length is stated or seen", matters)
-    concurrency = stated.concurrency or _assume_concurrency(decoding_requests(phases), current, devices, origins)
-    if current is not None and source != "stated":
+    concurrency = stated.concurrency
+    if concurrency is None and stated.request_rate_per_s is None:
+        concurrency = _assume_concurrency(decoding_requests(phases), current, devices, origins)
+    if current is not None and source != "stated" and concurrency is not None:
         seats = -(-concurrency // current.dp)
         current = current.model_copy(update={"max_num_seqs": seats})
         origins.assumed(
@@ -209,7 +223,8 @@ def _serving(
             "a lower limit queues requests, a higher one asks for more KV cache",
         )
     sizes = {"input_len": input_len, "output_len": output_len, "concurrency": concurrency}
-    return WorkloadSpec.model_validate(shared | sizes), current
+    traffic = {name: getattr(stated, name) for name in TRAFFIC}
+    return WorkloadSpec.model_validate(shared | traffic | sizes), current
 
 
 def _assume_concurrency(decoding: int | None, current: ParallelismPlan | None, devices: int, origins: Origins) -> int:

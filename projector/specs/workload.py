@@ -17,7 +17,8 @@ class WorkloadSpec(Record):
 
     Training: global_batch sequences of seq_len tokens a step.
     Serving: requests of input_len prompt and output_len new tokens in the mean, `concurrency` of them in flight over
-    the fleet (a closed loop) or request_rate_per_s arriving whether or not others are done (an open one).
+    the fleet (a closed loop) or request_rate_per_s arriving whether or not others are done (an open one, at random
+    unless `arrivals` says otherwise); with a rate, concurrency is the most that may run.
     """
 
     phase: Phase = "training"
@@ -97,6 +98,19 @@ class WorkloadSpec(Record):
         given = [key for key, value in foreign.items() if value is not None]
         if given:
             raise ValueError(f"{', '.join(given)} has no meaning in a {self.phase} workload")
+        return self
+
+    @model_validator(mode="after")
+    def _arrivals_agree(self) -> Self:
+        open_loop = self.request_rate_per_s is not None
+        if open_loop and self.arrivals == "closed":
+            raise ValueError(
+                "request_rate_per_s has no meaning with closed arrivals; they are poisson or deterministic"
+            )
+        if not open_loop and self.arrivals in ("poisson", "deterministic"):
+            raise ValueError(f"{self.arrivals} arrivals come at a rate: state request_rate_per_s")
+        if open_loop and self.requests_per_slot is not None:
+            raise ValueError("requests_per_slot is of a closed loop; requests that arrive at a rate have no slots")
         return self
 
     @model_validator(mode="after")

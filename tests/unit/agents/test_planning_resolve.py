@@ -232,3 +232,15 @@ def test_a_served_model_defaults_to_the_precision_its_checkpoint_is_stored_in():
     assert job.workload.precision == "fp8"
     assert any("as the checkpoint is stored" in assumption.reason for assumption in job.assumptions)
     assert job_of({**body, "workload": {**body["workload"], "precision": "bf16"}}).workload.precision == "bf16"
+
+
+def test_the_traffic_of_a_request_is_kept_and_a_rate_needs_no_concurrency():
+    traffic = {"request_rate_per_s": 12.0, "arrivals": "poisson", "length_spread_frac": 0.2, "prefix_hit_frac": 0.5}
+    body = {
+        "workload": {"phase": "serving", "model": "llama-3.1-8b", **traffic},
+        "cluster": {"chip": "h200", "chips": 8},
+    }
+    job = job_of(body)
+    assert {name: getattr(job.workload, name) for name in traffic} == traffic
+    assert job.workload.concurrency is None
+    assert "workload.concurrency" not in assumed(job)
