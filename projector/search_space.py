@@ -5,7 +5,9 @@ What is searched, and what bounds it:
   within the fast domain; on a torus pp stays at 1, because a TPU mesh has no such axis. A current plan or a constraint
   that goes further opens the axis.
 - cp stays at 1 unless each rank keeps 4096 tokens of the sequence, or the current plan or a constraint names cp.
-- expert layouts: whole experts spread over ep, or sliced by tp, or both, over every divisor of the expert count.
+- expert layouts: whole experts spread over ep, or sliced by tp, or both, over every divisor of the expert count; in
+  serving over all ranks of an engine, as engines launch them.
+- prefill pools (serving): none, and a small menu of them (`search.pools`).
 - optimizer, offloading, token dispatch, kind of context parallelism: as the current plan or a constraint has them.
 - the rest: see `search.training` and `search.serving`. Precision changes only where constraints allow it.
 - size: at most about MAX_CANDIDATES plans at once, MOST_IN_BLOCKS block by block. Beyond, other choices are narrowed in
