@@ -162,9 +162,12 @@ def problem_of(row: ServedRow) -> Task:
         precision=dtype,
     )
     # the cache may be narrower than stated, the weights may not; both pools of a split fleet are no layout of a row
-    limits = Constraints(
-        fixed={"weight_dtype": stored_dtype(dtype), "prefill_replicas": 0}, allow_numerics_changes=True
-    )
+    fixed: dict[str, int | bool | str] = {
+        "weight_dtype": stored_dtype(dtype),
+        "expert_dtype": "same",
+        "prefill_replicas": 0,
+    }
+    limits = Constraints(fixed=fixed, allow_numerics_changes=True)
     return Task(
         workload=workload,
         architecture=architecture_of(row.arch, row.model, row.source),

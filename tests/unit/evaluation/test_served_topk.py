@@ -111,7 +111,7 @@ def test_small_models_are_replicated() -> None:
 def test_the_planner_is_told_nothing_of_the_layout() -> None:
     task = problem_of(row_of(line("a", 4, 1.0, hardware={"chip": "H100-SXM", "count": 8}, adopted={"tp": 4, "dp": 2})))
     assert task.current is None
-    assert task.constraints.fixed == {"weight_dtype": "fp8", "prefill_replicas": 0}
+    assert task.constraints.fixed == {"weight_dtype": "fp8", "expert_dtype": "same", "prefill_replicas": 0}
     assert task.workload.concurrency is None
 
 

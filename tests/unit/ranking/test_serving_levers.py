@@ -85,7 +85,8 @@ def test_a_fixed_lever_is_reached_whether_searched_or_not(fixed) -> None:
 def test_the_current_plan_is_among_its_neighbours() -> None:
     current = ParallelismPlan(
         phase="serving", dp=4, attention_dp=4, ep=4, prefill_replicas=2, prefill_tp=2, prefill_etp=2,
-        weight_dtype="fp8", compute_dtype="fp8", speculation="ngram", speculative_tokens=5, max_num_seqs=48, chunked_prefill_tokens=1024,
+        weight_dtype="fp8", compute_dtype="fp8", speculation="ngram", speculative_tokens=5, max_num_seqs=48,
+        chunked_prefill_tokens=1024,
     )  # fmt: skip
     blocks = explore_in_blocks(*given("deepseek-r1", "mi355x", Constraints()), current).blocks
     plans = PlanBatch.concat(list(blocks))
