@@ -43,6 +43,8 @@ def for_topk(paths: Sequence[Path], say: Say) -> Material:
     Where only rows are named, the workloads beside them that have one of these rows.
     """
     named = read_material(_read(existing(paths), say))
+    if named.serving:
+        raise InvalidDescription("rows of serving are no pre-training", hint="--phase serving")
     if not named.workloads:
         index = read_material(_read(_beside(paths, (WORKLOADS,)), say))
         at_hand = named.row_ids

@@ -10,6 +10,7 @@ from agents.evaluation.served_rows import ServedLayout, ServedRow, read_served_r
 from agents.evaluation.served_topk import problem_of, served_topk
 from agents.evaluation.served_traffic import TRAFFICS, traffic_of
 from agents.evaluation.workloads import read_workloads
+from app.cli import main
 from projector.specs.objective import Slo
 
 LLAMA_8B = {
@@ -130,6 +131,22 @@ def test_a_sweep_that_cannot_be_projected_counts_as_missed() -> None:
     found = best_degrees([("sweep", rows)])
     assert (found.total.right.n, found.total.right.rate) == (1, 0)
     assert found.refusals[0].n == 1
+
+
+def test_the_command_finds_rows_beside_workloads_and_workloads_beside_rows(tmp_path, capsys) -> None:
+    rows, workloads = tmp_path / "serving.jsonl", tmp_path / "workloads.jsonl"
+    rows.write_text(json.dumps(line("a", 1, 1.0)) + "\n")
+    workloads.write_text(json.dumps(workload("w", "a")) + "\n")
+    found = []
+    for named in ([workloads], [rows], [workloads, rows]):
+        assert main(["eval", "topk", *map(str, named), "--phase", "serving", "--json"]) == 0
+        found.append(capsys.readouterr().out)
+    assert found[0] == found[1] == found[2]
+    assert json.loads(found[0])["strata"][0]["top1"]["rate"] == 1
+    assert main(["eval", "topk", str(workloads), "--phase", "serving"]) == 0
+    assert "Wilson" in capsys.readouterr().out
+    assert main(["eval", "topk", str(rows)]) != 0
+    assert "--phase serving" in capsys.readouterr().err
 
 
 def test_suspect_and_disaggregated_points_are_left_out() -> None:
