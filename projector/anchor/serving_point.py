@@ -82,8 +82,14 @@ class ServingPoint:
 def serving_point(projected: ProjectionBatch, workload: WorkloadSpec, measured: MeasuredServing) -> ServingPoint:
     """The ratios of a plan that was measured; projected: that plan alone, under the workload it was measured with.
 
-    InvalidDescription where the measured TPOT is no plausible measurement of the plan, or the plan serves nothing.
+    InvalidDescription where the measured TPOT is no plausible measurement of the plan, the plan serves nothing, or the
+    load is a rate of arrivals.
     """
+    if workload.request_rate_per_s is not None:
+        raise InvalidDescription(
+            "a point measured at a rate of arrivals corrects nothing: its requests in flight are not known",
+            hint="state the concurrency it was measured at",
+        )
     one = projected[0]
     if one.tpot_s is None or one.ttft_s is None:
         raise InvalidDescription("the measured plan is projected not to hold one request: nothing to compare with")

@@ -117,6 +117,12 @@ def test_an_implausible_measurement_is_refused_and_an_implausible_start_is_told(
     assert point.told[0] in anchored_serving(projected(RAN), point, CHAT)[0].assumptions
 
 
+def test_a_point_measured_at_a_rate_of_arrivals_is_refused() -> None:
+    arriving = CHAT.model_copy(update={"request_rate_per_s": 2.0})
+    with pytest.raises(InvalidDescription, match="requests in flight are not known"):
+        serving_point(projected(RAN), arriving, measured(1.1))
+
+
 def test_a_rate_alone_says_nothing() -> None:
     with pytest.raises(ValidationError, match="beside ttft_ms"):
         MeasuredServing(tpot_ms=20, output_tokens_per_s_per_chip=100)
