@@ -37,14 +37,21 @@ class Requests:
 class Drafts:
     """Speculation: tokens drafted a step, and the chance that one is accepted given those before it (0 tokens: none).
 
+    make_first: a decode step makes the first token too, as it does behind a prefill pool.
+
     A step makes 1 + (drafts accepted before the first refusal) tokens: (1 - a^(k+1)) / (1 - a) in the mean.
     """
 
     tokens: int = 0
     acceptance_frac: float = 0.0
+    make_first: bool = False
 
-    def steps(self, tokens: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
-        """Steps that make so many tokens each, drawn."""
+    def steps(self, outputs: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+        """Decode steps of answers of so many tokens, drawn."""
+        return self.make_first + self._making(outputs - 1, random)
+
+    def _making(self, tokens: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+        """Steps that make so many tokens each after the first."""
         if self.tokens == 0 or self.acceptance_frac == 0:
             return tokens
         return np.array([self._steps(int(one), random) for one in tokens], dtype=np.int64)
@@ -73,7 +80,7 @@ def drawn(load: Load, count: int, drafts: Drafts, seed: int) -> Requests:
         input_tokens=inputs,
         output_tokens=outputs,
         cached_tokens=_cached(inputs, load.prefix_hit_frac),
-        decode_steps=drafts.steps(outputs - 1, random["speculation"]),
+        decode_steps=drafts.steps(outputs, random["speculation"]),
     )
 
 
@@ -85,7 +92,7 @@ def recorded(log: RequestLog, hit_frac: float, drafts: Drafts, seed: int) -> Req
         input_tokens=log.input_tokens,
         output_tokens=log.output_tokens,
         cached_tokens=_cached(log.input_tokens, 0.0 if log.blocks else hit_frac),
-        decode_steps=drafts.steps(log.output_tokens - 1, random),
+        decode_steps=drafts.steps(log.output_tokens, random),
         log=log,
     )
 

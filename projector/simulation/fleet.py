@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from math import floor
+from math import floor, inf
 from typing import Literal
 
 from projector.errors import InvalidDescription
 from projector.simulation.arrivals import Requests
 from projector.simulation.replica import Counts, Replica
-from projector.simulation.scheduler import Rank, Request
+from projector.simulation.request import Request
+from projector.simulation.scheduler import Rank
 
 Routing = Literal["least_loaded", "round_robin"]
 
@@ -72,17 +73,37 @@ def run(
     request_s: float,
     admission_steps: float = 0.0,
     ramp_s: float = 0.0,
+    front: list[Replica] | None = None,
+    handover_s: list[float] | None = None,
 ) -> Outcome:
     """Simulate until warmup + measured requests are done, or all are.
 
     clients: requests in flight of a closed loop; a new one is sent when one is done, the first ones evenly over ramp_s
     (0: all at once). request_s: what a request takes before it reaches an engine; admission_steps: mean steps between
-    its arrival at a busy engine and the first that may carry its prompt. InvalidDescription when the engines take more
+    its arrival at a busy engine and the first that may carry its prompt. front: engines of a prefill pool, from which
+    each request goes to `replicas` after its handover_s. InvalidDescription when the engines take more
     than MOST_JUMPS jumps.
     """
     return _Run(
-        requests, replicas, counts, routing, clients, warmup, measured, request_s, admission_steps, ramp_s
+        requests,
+        replicas,
+        counts,
+        routing,
+        clients,
+        warmup,
+        measured,
+        request_s,
+        admission_steps,
+        ramp_s,
+        front or [],
+        handover_s or [],
     ).to_the_end()
+
+
+def _router(routing: Routing, replicas: list[Replica], first: int) -> Router:
+    """Over all ranks, those of one place in their engines after the other; `first`: the number of the first engine."""
+    most = max(len(replica.ranks) for replica in replicas)
+    return Router(routing, [(first + i, one.ranks[rank]) for rank in range(most) for i, one in enumerate(replicas)])
 
 
 class _Run:
@@ -98,15 +119,16 @@ class _Run:
         request_s: float,
         admission_steps: float,
         ramp_s: float,
+        front: list[Replica],
+        handover_s: list[float],
     ) -> None:
-        self.requests, self.replicas, self.counts = requests, replicas, counts
+        self.requests, self.replicas, self.counts = requests, [*front, *replicas], counts
+        self.front, self.handover_s = len(front), handover_s
+        self.handovers: list[tuple[float, int, Request]] = []
+        self.back = _router(routing, replicas, len(front))
+        self.router = _router(routing, front, 0) if front else self.back
         self.warmup, self.wanted, self.request_s = warmup, warmup + measured, request_s
         self.admission_steps = admission_steps
-        ranks = max(len(replica.ranks) for replica in replicas)
-        self.router = Router(
-            routing,
-            [(i, replica.ranks[rank]) for rank in range(ranks) for i, replica in enumerate(replicas)],
-        )
         self.columns = (
             requests.input_tokens.tolist(),
             requests.output_tokens.tolist(),
@@ -132,6 +154,10 @@ class _Run:
         now_s, jumps = 0.0, 0
         while len(self.finished) < self.wanted:
             arrival_s, end_s = self._next_arrival(), self._next_end()
+            coming_s = min(inf if arrival_s is None else arrival_s + self.request_s, inf if end_s is None else end_s)
+            if self.handovers and self.handovers[0][0] <= coming_s:
+                self._hand_over()
+                continue
             if arrival_s is not None and (end_s is None or arrival_s + self.request_s <= end_s):
                 self._deliver(arrival_s)
                 continue
@@ -168,40 +194,67 @@ class _Run:
         inputs, outputs, steps, cached = (column[index] for column in self.columns)
         blocks = self.blocks[index] if self.blocks else ()
         engine, rank = self.router.pick()
-        request = Request(index, arrival_s, inputs, outputs, steps, cached, blocks, rank)
-        if rank.pool.of(inputs + outputs - 1 - cached) > rank.pool.bytes_:
+        held = self.back.ranks[0][1].pool
+        whole = inputs + outputs - 1 - (0 if self.front else cached)
+        if held.of(whole) > held.bytes_ or rank.pool.of(inputs - cached) > rank.pool.bytes_:
             self.refused += 1
             self._send_another(arrival_s)
             return
+        if self.front:
+            outputs, steps = 1, 0
+        request = Request(index, arrival_s, inputs, outputs, steps, cached, blocks, rank)
+        self._place(request, engine, self.router, arrival_s + self.request_s)
+
+    def _hand_over(self) -> None:
+        """A prompt is through the prefill pool, and its keys and values are across."""
+        now_s, index, before = heappop(self.handovers)
+        inputs, outputs, steps, _ = (column[index] for column in self.columns)
+        engine, rank = self.back.pick()
+        # a step makes the first token too: one more than follow it
+        request = Request(index, before.arrival_s, inputs, outputs + 1, steps, 0, (), rank)
+        request.started_s, request.prefilled = before.started_s, True
+        self._place(request, engine, self.back, now_s)
+
+    def _place(self, request: Request, engine: int, router: Router, now_s: float) -> None:
+        rank = request.rank
         rank.waiting.append(request)
-        self.router.note(rank)
+        router.note(rank)
         replica = self.replicas[engine]
         if replica.end_s is None:
-            request.ready_step = replica.step + self._late(index, self.admission_steps)
+            request.ready_step = replica.step + self._late(request, self.admission_steps)
             # it starts when all that come at this time are there
-            replica.wake(arrival_s + self.request_s)
+            replica.wake(now_s)
             self._note_end(replica, engine)
             return
         if rank.may_admit():
             turn = replica.turn
-            replica.cut(arrival_s + self.request_s)
+            replica.cut(now_s)
             if replica.turn != turn:
                 self._note_end(replica, engine)
-        late = self._late(index, max(self.admission_steps - STEP_UNDER_WAY, 0.0))
+        late = self._late(request, max(self.admission_steps - STEP_UNDER_WAY, 0.0))
         request.ready_step = replica.step + max(replica.steps, 1) + late
 
-    def _late(self, index: int, steps: float) -> int:
-        """Whole steps whose mean over requests is `steps`: of 0.7 none, one, one, none, one, ..."""
-        return floor((index + 1) * steps) - floor(index * steps)
+    def _late(self, request: Request, steps: float) -> int:
+        """Whole steps whose mean over requests is `steps`: of 0.7 none, one, one, none, one, ...
+
+        As in the projection a prefill pool looks at a prompt with its next step; its decode engines take their time.
+        """
+        if self.front and not request.prefilled:
+            return 0
+        return floor((request.index + 1) * steps) - floor(request.index * steps)
 
     def _end(self, replica: Replica, index: int) -> None:
         for request in replica.finish():
+            if index < self.front:
+                heappush(self.handovers, (request.finish_s + self.handover_s[request.index], request.index, request))
+                self.router.note(request.rank)
+                continue
             self.finished.append(request)
             if len(self.finished) == self.warmup:
                 self.warm_s, self.arrived_warm = request.finish_s, self.sent
                 self.counts.recording = True
             self._send_another(request.finish_s)
-            self.router.note(request.rank)
+            self.back.note(request.rank)
         while (arrival_s := self._next_arrival()) is not None and arrival_s + self.request_s <= replica.clock_s:
             self._deliver(arrival_s)
         replica.start()

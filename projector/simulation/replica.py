@@ -9,7 +9,8 @@ from array import array
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from projector.simulation.scheduler import Rank, Request
+from projector.simulation.request import Request
+from projector.simulation.scheduler import Rank
 from projector.simulation.step_times import StepTimes
 
 # Steps of a jump get longer as the context grows; gaps are kept apart where they differ by more than this share.
@@ -83,6 +84,8 @@ class Replica:
         for rank in self.ranks:
             if rank.waiting and rank.running < rank.limits.seats and rank.waiting[0].ready_step > self.step:
                 steps = min(steps, rank.waiting[0].ready_step - self.step)
+        if any(rank.begun for rank in busy):
+            steps = 1
         for rank in busy:
             steps = max(rank.steps_that_fit(self.step, steps), 1)
         self.slowest = max(busy, key=lambda rank: self._seconds(rank, steps)) if len(busy) > 1 else busy[0]
@@ -139,7 +142,7 @@ class Replica:
         if not decoding or not self.steps:
             return
         if self.steps == 1:
-            counts.gap(self.end_s - self.clock_s, decoding)
+            counts.gap(self.end_s - self.clock_s, decoding - sum(len(rank.begun) for rank in self.ranks))
             return
         first_s, last_s = self._seconds(self.slowest, 1), self._seconds(self.slowest, self.steps)
         last_s -= self._seconds(self.slowest, self.steps - 1)

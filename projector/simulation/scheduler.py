@@ -9,98 +9,13 @@ recompute). vLLM gives a prompt its blocks chunk by chunk; reserving them whole 
 """
 
 from collections import deque
-from dataclasses import dataclass
 from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
 from projector.simulation.pool import Pool, PrefixCache
-
-
-class Request:
-    """What happens to one request. Times in seconds, -1 where it has not happened yet."""
-
-    __slots__ = (
-        "arrival_s",
-        "base_context",
-        "base_step",
-        "blocks",
-        "cached_tokens",
-        "claim_bytes",
-        "done",
-        "epoch",
-        "finish_s",
-        "first_s",
-        "growth",
-        "index",
-        "input_tokens",
-        "last_s",
-        "output_tokens",
-        "rank",
-        "ready_step",
-        "shared",
-        "started_s",
-        "steps_left",
-        "target",
-    )
-
-    def __init__(
-        self,
-        index: int,
-        arrival_s: float,
-        input_tokens: int,
-        output_tokens: int,
-        decode_steps: int,
-        cached_tokens: int,
-        blocks: tuple[int, ...],
-        rank: "Rank",
-    ) -> None:
-        self.rank = rank
-        self.index = index
-        self.arrival_s = arrival_s
-        self.target = input_tokens  # tokens to prefill before the next token comes
-        self.done = 0  # tokens of them that are prefilled
-        self.steps_left = decode_steps
-        self.growth = (output_tokens - 1) / decode_steps if decode_steps else 0.0
-        self.cached_tokens = cached_tokens
-        self.blocks = blocks
-        self.shared: tuple[int, ...] = ()  # blocks held in common with others
-        self.base_context = 0.0  # tokens held at the step `base_step`, from which on it decodes
-        self.base_step = 0
-        self.claim_bytes = 0.0  # of the pool while it runs, at the length it is admitted with
-        self.input_tokens, self.output_tokens = input_tokens, output_tokens
-        self.ready_step = 0  # from this step of a busy engine on it may be admitted
-        self.epoch = 0  # counts its turns of decoding: older entries of the heap are void
-        self.started_s = self.first_s = self.last_s = self.finish_s = -1.0
-
-    def context(self, step: int) -> float:
-        """Tokens held at a step, while decoding."""
-        return self.base_context + self.growth * (step - self.base_step)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a rank may do at once: requests it runs, prefill tokens and tokens a step.
-
-    chunk_tokens 0: one whole prompt a step; step_tokens 0: any number. rows: tokens a decoding request brings to a step
-    (1, and its drafts); slots: pipeline stages, over which decoding requests are spread, each with its own budget.
-    claim_frac: share of its answer for which a request needs room to be admitted (`ServingStack.admission`).
-    """
-
-    seats: int
-    chunk_tokens: int
-    step_tokens: int
-    rows: int = 1
-    slots: int = 1
-    claim_frac: float = 0.0
-
-    def prefill_tokens(self, decoding: int, prompt: int) -> int:
-        """Prefill tokens a step takes beside so many decoding requests; prompt: what is left of the first one."""
-        chunk = self.chunk_tokens or prompt
-        if not self.step_tokens:
-            return chunk
-        return min(chunk, self.step_tokens - decoding * self.rows // self.slots)
+from projector.simulation.request import Limits, Request
 
 
 class Rank:
@@ -119,6 +34,7 @@ class Rank:
         self.interruptions_s: list[float] = []  # gaps between tokens of requests that were preempted
         self.reserved_bytes = 0.0
         self.claimed_bytes = 0.0
+        self.begun: list[Request] = []  # came prefilled, and make their first token in the step under way
         self.chunks: list[tuple[Request, int]] = []
         self.preemptions = 0
         self.place = 0  # its place among all ranks of the fleet
@@ -212,22 +128,26 @@ class Rank:
             if request.ready_step > step and not idle:
                 return
             self._trim()
-            whole = () if self.cache is None else request.blocks[: (request.target - 1) // self.cache.block_tokens]
+            whole = self._whole_blocks(request, request.target - 1)
             hit = () if self.cache is None else whole[: self.cache.hits(whole)]
             shared_tokens = request.cached_tokens if self.cache is None else len(hit) * self.cache.block_tokens
             extra = self.pool.of(request.target - shared_tokens)
             if self.cache is not None:
                 extra += self.cache.newly_held(hit) * self.cache.block_tokens * self.pool.token_bytes
-            claim = self.limits.claim_frac * (request.output_tokens - 1) + request.input_tokens - shared_tokens
-            claim_bytes = self.pool.of(claim) if self.limits.claim_frac else 0.0
-            claimed_too_much = self.claimed_bytes + claim_bytes > self.pool.bytes_
-            if self.running and (claimed_too_much or not self.fits(step, 1, extra)):
+            whole_bytes = self.pool.of(request.input_tokens + request.output_tokens - 1 - shared_tokens)
+            if self.running and not (self.fits(step, 1, extra) and self._lasts(request, step, whole_bytes)):
                 return
-            request.claim_bytes = claim_bytes
-            self.claimed_bytes += claim_bytes
+            request.claim_bytes = whole_bytes
+            self.claimed_bytes += whole_bytes
             self.waiting.popleft()
             if self.cache is not None:
                 self.cache.hold(hit)
+            self.admitted.append((request, request.epoch))
+            if request.prefilled:
+                request.prefilled = False
+                self._decodes(request, step)
+                self.begun.append(request)
+                continue
             request.shared = hit
             request.done = shared_tokens
             if request.first_s < 0:
@@ -235,13 +155,37 @@ class Rank:
                 self.hit_tokens += request.done
             self.reserved_bytes += self._reserved(request)
             self.prefilling.append(request)
-            self.admitted.append((request, request.epoch))
+
+    def _whole_blocks(self, request: Request, tokens: int) -> tuple[int, ...]:
+        """Blocks of its prompt that its first tokens fill."""
+        if self.cache is None:
+            return ()
+        return request.blocks[: min(tokens, request.input_tokens) // self.cache.block_tokens]
+
+    def _lasts(self, new: Request, step: int, whole_bytes: float) -> bool:
+        """Whether there is room for what the rank's requests and a new one are still to hold, by its admission."""
+        if self.limits.admission == "greedy" or self.claimed_bytes + whole_bytes <= self.pool.bytes_:
+            return True
+        if self.limits.admission == "reserve":
+            return False
+        live = [one for _, _, epoch, one in self.finishes if one.epoch == epoch]
+        early = [*self.prefilling, new]
+        held = [one.context(step) - self._shared_tokens(one) for one in live]
+        held += [float(one.target - max(self._shared_tokens(one), one.cached_tokens)) for one in early]
+        growth = np.array([one.growth for one in (*live, *early)])
+        left = np.array([one.steps_left + one.base_step - step for one in live] + [one.steps_left for one in early])
+        # all that have not ended hold most just before each end
+        order = np.argsort(left, kind="stable")
+        held_then = np.cumsum(np.array(held)[order][::-1])[::-1] + left[order] * np.cumsum(growth[order][::-1])[::-1]
+        running = np.arange(len(left), 0, -1)
+        taken = running * (self.pool.request_bytes + self.pool.token_bytes * self.pool.block_tokens / 2)
+        return bool(np.all(taken + self.pool.token_bytes * held_then <= self.pool.bytes_ - self._held_bytes()))
 
     def _reserved(self, request: Request) -> float:
         return self.pool.of(request.target - self._shared_tokens(request))
 
     def _trim(self) -> None:
-        if self.cache is not None:
+        if self.cache is not None and self.pool.token_bytes:
             room = self.pool.bytes_ - self._used_bytes()
             self.cache.trim(int(room / (self.pool.token_bytes * self.cache.block_tokens)))
 
@@ -276,6 +220,9 @@ class Rank:
         self.context_sum += self.growth_sum * steps
         self.peak_bytes = max(self.peak_bytes, self._used_bytes())
         finished = []
+        for request in self.begun:
+            request.first_s = now_s
+        self.begun = []
         while self.finishes and self.finishes[0][0] <= step + steps:
             _, _, epoch, request = heappop(self.finishes)
             if request.epoch == epoch:
@@ -298,7 +245,7 @@ class Rank:
         self.prefilling.remove(request)
         self.reserved_bytes = self.reserved_bytes - self._reserved(request) if self.prefilling else 0.0
         if self.cache is not None:
-            whole = request.blocks[: request.target // self.cache.block_tokens]
+            whole = self._whole_blocks(request, request.target)
             new = tuple(block for block in whole[len(request.shared) :] if block not in self.cache.held)
             if len(new) == len(whole) - len(request.shared):
                 self.cache.hold(new)
@@ -310,13 +257,17 @@ class Rank:
         request.last_s = now_s
         if request.steps_left <= 0:
             return True
+        self._decodes(request, step)
+        return False
+
+    def _decodes(self, request: Request, step: int) -> None:
+        """It decodes from this step on, with all of its tokens held."""
         request.base_context, request.base_step = float(request.target), step
         self.decoding += 1
         self.context_sum += request.base_context
         self.shared_tokens += self._shared_tokens(request)
         self.growth_sum += request.growth
         heappush(self.finishes, (step + request.steps_left, request.index, request.epoch, request))
-        return False
 
     def _leave(self, request: Request, context: float) -> None:
         self.decoding -= 1

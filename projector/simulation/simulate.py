@@ -1,25 +1,19 @@
 """simulate(): one plan under one traffic, request by request. Percentiles that the analytic model does not have."""
 
-import math
-from dataclasses import dataclass
-
 import numpy as np
 
 from projector.cost.device import Device
 from projector.cost.speculation import acceptance_frac, check_drafters, speculation_assumptions
-from projector.cost.token_budget import most_decoding
 from projector.errors import InvalidDescription
 from projector.project_input import check, math_dtypes
 from projector.serving import Load
-from projector.simulation.arrivals import Drafts, Requests, drawn, recorded
+from projector.simulation.arrivals import Drafts, drawn, recorded
+from projector.simulation.engines import Traffic, engines_of, ramp_s
 from projector.simulation.fleet import Outcome, Routing, run
-from projector.simulation.pool import Pool, PrefixCache
 from projector.simulation.replica import Counts, Replica
 from projector.simulation.request_log import RequestLog
-from projector.simulation.scheduler import Limits, Rank
 from projector.simulation.statistics import KEEPS_UP_FRAC, SimulationResult, met, misses, quantiles
-from projector.simulation.step_times import Ranges, StepTimes
-from projector.simulation.tabulate import Deployment, pool, step_times
+from projector.simulation.tabulate import Deployment
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
@@ -32,23 +26,7 @@ from projector.specs.workload import WorkloadSpec
 DEFAULT_REQUESTS = 2000
 # beyond it a log or a simulation is no longer a matter of seconds
 MOST_REQUESTS = 200_000
-# What of its answer a request needs room for to be admitted, by `ServingStack.admission`.
-CLAIM_FRAC = {"greedy": 0.0, "mean": 0.5, "reserve": 1.0}
 NO_SLO = Slo()
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What arrives: the requests, those that are warm-up, clients of a closed loop (of an open one: all that come).
-
-    offered_per_s: requests an open loop sends a second; None: a closed loop, or a log.
-    """
-
-    requests: Requests
-    warmup: int
-    measured: int
-    clients: int
-    offered_per_s: float | None = None
 
 
 def simulate(
@@ -82,28 +60,29 @@ def simulate(
     check(batch, workload, cluster, hardware)
     if workload.phase != "serving":
         raise InvalidDescription("training has no requests to simulate", hint="describe a serving workload")
-    _check_plan(plan)
     _check_counts(requests, warmup_requests)
     check_drafters(batch, architecture)
     accepted = float(acceptance_frac(batch, architecture, workload.draft_acceptance_frac)[0])
-    drafts = Drafts(plan.speculative_tokens, accepted)
+    drafts = Drafts(plan.speculative_tokens, accepted, make_first=plan.prefill_replicas > 0)
     traffic = _traffic(workload, requests, warmup_requests, drafts, seed, log)
     deployment = Deployment(plan, architecture, cluster, hardware, stack, workload.expert_imbalance)
-    room, times = _tables(deployment, workload, traffic)
     counts = Counts()
-    replicas = [_replica(deployment, room, times, counts, traffic.requests.log) for _ in range(plan.replicas)]
+    pools = engines_of(deployment, batch, workload, traffic, counts)
     outcome = run(
         traffic.requests,
-        replicas,
+        pools.engines,
         counts,
         routing=routing,
         clients=traffic.clients,
         warmup=traffic.warmup,
         measured=traffic.measured,
         request_s=stack.request_s,
-        ramp_s=_ramp_s(plan, traffic, times) if workload.requests_per_slot is None else 0.0,
+        ramp_s=ramp_s(plan, traffic, pools.engines[0].times) if workload.requests_per_slot is None else 0.0,
         admission_steps=stack.admission_steps,
+        front=pools.front,
+        handover_s=pools.handover_s,
     )
+    replicas = [*pools.front, *pools.engines]
     if len(outcome.finished) <= traffic.warmup:
         raise InvalidDescription(
             f"no request fits the KV pool of an engine: {outcome.refused} were refused",
@@ -111,13 +90,6 @@ def simulate(
         )
     found = _result(plan, traffic, outcome, replicas, counts, cluster, routing, seed, slo, stack)
     return found.model_copy(update={"assumptions": _assumptions(deployment, batch, workload)})
-
-
-def _check_plan(plan: ParallelismPlan) -> None:
-    if plan.prefill_replicas:
-        raise InvalidDescription(
-            "a prefill pool of its own is not simulated", hint="leave prefill_replicas out, or use the projection"
-        )
 
 
 def _check_counts(requests: int | None, warmup_requests: int | None) -> None:
@@ -195,66 +167,11 @@ def _assumptions(of: Deployment, batch: PlanBatch, workload: WorkloadSpec) -> tu
     sorts = of.model.by_sort() if of.model.sorts else (of.model,)
     if of.windows or any(sort.recurrence is not None for sort in sorts):
         found.append("KV bytes of a request are a straight line through those of the shortest and the longest one")
+    if of.plan.prefill_replicas:
+        found.append("transfers do not share the link, and a prefill rank has let go of keys and values that cross it")
     if workload.prefix_hit_frac:
         found.append("the cached part of every prompt is one prefix that all requests of an attention rank share")
     return tuple(found)
-
-
-def _tables(of: Deployment, workload: WorkloadSpec, traffic: Traffic) -> tuple[Pool, StepTimes]:
-    requests, plan = traffic.requests, of.plan
-    shortest = float(requests.input_tokens.min())
-    longest = float((requests.input_tokens + requests.output_tokens).max())
-    by_blocks = requests.log is not None and bool(requests.log.blocks)
-    load = Load(
-        min(plan.max_num_seqs * plan.replicas, traffic.clients),
-        float(requests.input_tokens.max()),
-        float(requests.output_tokens.max()),
-        prefix_hit_frac=0.0 if by_blocks else workload.prefix_hit_frac or 0.0,
-    )
-    chunk = min(plan.chunked_prefill_tokens or longest, plan.max_batched_tokens or math.inf)
-    ranges = Ranges(
-        most_decoding=min(_seats(plan), len(requests)),
-        least_context=shortest,
-        most_context=longest,
-        most_tokens=max(chunk, 2.0),
-        least_prompt=shortest,
-        windows=of.windows,
-    )
-    return pool(of, load, shortest, longest), step_times(of, ranges)
-
-
-def _seats(plan: ParallelismPlan) -> int:
-    """Requests a rank runs at once: those its engine may, and those that leave one token of a step's budget."""
-    budget = float(most_decoding(PlanBatch.from_plans([plan]))[0]) * plan.pp
-    return max(int(min(plan.max_num_seqs // plan.attention_dp, budget)), 1)
-
-
-def _ramp_s(plan: ParallelismPlan, traffic: Traffic, times: StepTimes) -> float:
-    """About what a request takes with all clients there: a closed loop whose clients start one after the other over
-    that time is in its steady state from the first round on; who starts at once may keep step for good.
-    """
-    of, ranks = traffic.requests, plan.replicas * plan.attention_dp
-    seats = min(max(traffic.clients // ranks, 1), _seats(plan))
-    prompt = float(of.input_tokens.mean() - of.cached_tokens.mean())
-    context = float(of.input_tokens.mean() + of.output_tokens.mean() / 2)
-    chunk = min(plan.chunked_prefill_tokens or prompt, prompt)
-    decode_s = times.decode(seats, context)
-    prefill_s = prompt / chunk * (times.mixed(seats - 1, context, chunk, prompt) - decode_s)
-    return float(of.decode_steps.mean()) * decode_s + seats * max(prefill_s, 0.0)
-
-
-def _replica(of: Deployment, room: Pool, times: StepTimes, counts: Counts, log: RequestLog | None) -> Replica:
-    plan, stack = of.plan, of.stack
-    rows = 1 + plan.speculative_tokens
-    limits = Limits(
-        _seats(plan), plan.chunked_prefill_tokens, plan.max_batched_tokens, rows, plan.pp, CLAIM_FRAC[stack.admission]
-    )
-    by_blocks = log is not None and bool(log.blocks)
-    ranks = [
-        Rank(room, limits, PrefixCache(log.block_tokens) if by_blocks and log is not None else None)
-        for _ in range(plan.attention_dp)
-    ]
-    return Replica(ranks, times, counts)
 
 
 def _result(
@@ -310,7 +227,7 @@ def _result(
         slo_met_frac=share,
         goodput_requests_per_s=None if share is None else share * rate,
         slo_misses=misses(slo, ttft, tpot, itl, latency),
-        kv_peak_frac=max(rank.peak_bytes for rank in ranks) / ranks[0].pool.bytes_,
+        kv_peak_frac=max(rank.peak_bytes / rank.pool.bytes_ for rank in ranks if rank.pool.bytes_),
         preemptions=sum(rank.preemptions for rank in ranks),
         batch_size_mean=counts.decoding_sum / max(counts.steps, 1) / plan.attention_dp,
         mixed_step_frac=counts.mixed_steps / max(counts.steps, 1),

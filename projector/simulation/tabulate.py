@@ -28,7 +28,10 @@ MOST_POINTS = 3_000_000
 
 @dataclass(frozen=True)
 class Deployment:
-    """One plan of one model on one cluster; expert_imbalance: of the traffic, as in `WorkloadSpec`."""
+    """One plan of one model on one cluster; expert_imbalance: of the traffic, as in `WorkloadSpec`.
+
+    follows: one step follows the other through the stages, as prompts of a prefill pool do; else a step is a round.
+    """
 
     plan: ParallelismPlan
     model: ModelArchitecture
@@ -36,6 +39,7 @@ class Deployment:
     hardware: HardwareProfile
     stack: ServingStack = ANY_ENGINE
     expert_imbalance: float | None = None
+    follows: bool = False
 
     def engine(self, count: int) -> Engine:
         """The plan's engine so many times, one column a copy."""
@@ -104,8 +108,9 @@ def swept(
         one = of.engine(len(decoding[part]))
         slot = _slot(one, of.plan, decoding[part], context[part], *prefill)
         engine_s = of.stack.step_s + drafting_host_s(one.batch, decoding[part], context[part])
-        lengths.append(of.plan.pp * slot.length_s + engine_s)
-        idle.append(of.plan.pp * slot.launch_idle_s)
+        rounds = 1 if of.follows else of.plan.pp
+        lengths.append(rounds * slot.length_s + engine_s)
+        idle.append(rounds * slot.launch_idle_s)
     length_s, idle_s = np.concatenate(lengths), np.concatenate(idle)
     device_s, host_s = length_s.copy(), [0.0, 0.0]
     # attention to nobody decoding is not launched

@@ -9,8 +9,9 @@ from projector.simulation.arrivals import Requests
 from projector.simulation.fleet import Outcome, Routing, run
 from projector.simulation.pool import Pool, PrefixCache
 from projector.simulation.replica import Counts, Replica
+from projector.simulation.request import Limits
 from projector.simulation.request_log import RequestLog
-from projector.simulation.scheduler import Limits, Rank
+from projector.simulation.scheduler import Rank
 from projector.simulation.step_times import StepTimes
 
 ROOMY = Pool(bytes_=1e15, request_bytes=0.0, token_bytes=1.0, block_tokens=16)

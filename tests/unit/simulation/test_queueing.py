@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from simulation_examples import ran, requests, steps
 
-from projector.simulation.scheduler import Limits
+from projector.simulation.request import Limits
 
 BATCH = Limits(seats=8, chunk_tokens=100, step_tokens=0)
 

@@ -6,8 +6,8 @@ from simulation_examples import ROOMY, Ran, ran, requests, steps
 
 from projector.simulation.pool import Pool, PrefixCache
 from projector.simulation.replica import Replica
+from projector.simulation.request import Limits
 from projector.simulation.request_log import RequestLog
-from projector.simulation.scheduler import Limits
 
 
 class OneByOne(Replica):

@@ -130,7 +130,9 @@ def test_a_full_pool_preempts_where_the_engine_is_greedy_and_never_where_it_keep
     workload = serving(concurrency=600, input_len=512, output_len=2048)
     stacks = {kind: PROMPT_ENGINE.model_copy(update={"admission": kind}) for kind in ("greedy", "mean", "reserve")}
     found = {kind: simulated(workload, plan=plan, requests=500, stack=stack) for kind, stack in stacks.items()}
-    assert found["greedy"].preemptions > found["mean"].preemptions > found["reserve"].preemptions == 0
+    # who estimates what is still to come is wrong by the rounding to blocks at most
+    assert found["greedy"].preemptions > 100 * found["mean"].preemptions
+    assert found["reserve"].preemptions == 0
     assert found["greedy"].batch_size_mean > found["mean"].batch_size_mean > found["reserve"].batch_size_mean
     assert 0.9 < found["greedy"].kv_peak_frac <= 1.0
     analytic = project(plan, workload, MODEL, CLUSTER, CHIP, stack=stacks["reserve"])
@@ -194,3 +196,39 @@ def test_percentiles_are_values_of_the_sample() -> None:
     assert (found.mean_s, found.p50_s, found.p90_s, found.p99_s) == (1.6, 1.0, 2.0, 3.0)
     assert quantiles(np.array([])) is None
     assert steps(2.0).decode(3, 50.0) == 2.0
+
+
+POOLED = [
+    pytest.param({"prefill_tp": 4}, {}, id="one engine each"),
+    pytest.param({"prefill_tp": 4}, {"concurrency": 64}, id="prompts queue"),
+    pytest.param({"prefill_tp": 4}, {"length_spread_frac": 0.3}, id="lengths differ"),
+    pytest.param({"prefill_replicas": 2, "prefill_tp": 2}, {}, id="two prefill engines"),
+    pytest.param({"prefill_tp": 2, "prefill_pp": 2, "kv_transfer": "mooncake"}, {"concurrency": 8}, id="stages"),
+]
+
+
+@pytest.mark.parametrize(("fields", "traffic"), POOLED)
+def test_means_behind_a_prefill_pool_are_those_of_the_analytic_model(
+    fields: dict[str, object], traffic: dict[str, object]
+) -> None:
+    plan = ParallelismPlan.model_validate({"phase": "serving", "tp": 4, "prefill_replicas": 1} | fields)
+    workload = serving(**traffic)
+    analytic = project(plan, workload, MODEL, CLUSTER, CHIP, stack=PROMPT_ENGINE)
+    found = simulated(workload, plan=plan, stack=PROMPT_ENGINE)
+    assert found.tpot is not None
+    assert found.tpot.mean_s == pytest.approx(analytic.tpot_s, rel=0.05)
+    assert found.request_latency.mean_s == pytest.approx(analytic.request_latency_s, rel=0.05)
+    assert found.ttft.mean_s == pytest.approx(analytic.ttft_s, rel=0.05)
+    assert found.mixed_step_frac == 0
+
+
+def test_a_prefill_pool_keeps_prompts_from_holding_up_tokens() -> None:
+    plan = ParallelismPlan(phase="serving", tp=4, prefill_replicas=1, prefill_tp=4)
+    together = ParallelismPlan(phase="serving", tp=4, dp=2)
+    apart, mixed = (simulated(SPREAD, plan=one, requests=500) for one in (plan, together))
+    assert apart.itl is not None
+    assert mixed.itl is not None
+    assert apart.itl.p99_s < mixed.itl.p99_s / 3
+    # both open loops bear the rate
+    assert not apart.saturated
+    assert not mixed.saturated
