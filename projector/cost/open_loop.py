@@ -152,17 +152,20 @@ def mean_step_s(step_of: Callable[[Column], Column], longest_s: Column) -> tuple
     low, high = np.zeros_like(longest_s), longest_s.copy()
     at_low, at_high = step_of(low), step_of(high) - high
     possible = at_high <= 0
-    found, gap = low + at_low, np.full_like(low, np.inf)
+    found, settled = np.where(possible, low + at_low, high), ~possible
     side = np.zeros_like(low)
     for _ in range(MOST_ROUNDS):
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.where(possible, high - at_high * (high - low) / (at_high - at_low), high)
+            tried = high - at_high * (high - low) / (at_high - at_low)
+        # who is done stays as it is, so that a plan is the same alone and among others
+        found = np.where(settled, found, tried)
         gap = step_of(found) - found
-        if np.all(~possible | (np.abs(gap) <= CLOSE_FRAC * found)):
+        settled = settled | (np.abs(gap) <= CLOSE_FRAC * found)
+        if settled.all():
             break
         above = gap > 0
         at_high = np.where(above & (side > 0), at_high / 2, np.where(above, at_high, gap))
         at_low = np.where(~above & (side < 0), at_low / 2, np.where(above, gap, at_low))
         low, high = np.where(above, found, low), np.where(above, high, found)
         side = np.where(above, 1.0, -1.0)
-    return found, possible & (np.abs(gap) <= CLOSE_FRAC * found)
+    return found, possible & settled

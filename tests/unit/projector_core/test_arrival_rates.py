@@ -130,8 +130,7 @@ def test_one_plan_is_projected_as_in_a_batch() -> None:
     found = both(plans, arriving(30))
     alone = [projected(plan, arriving(30)) for plan in plans]
     for one, other in zip(found, alone, strict=True):
-        assert one.step_time_s == pytest.approx(other.step_time_s, rel=1e-3)
-        assert [r.rule for r in one.rejections] == [r.rule for r in other.rejections]
+        assert one == other
     assert np.isfinite(found.step_time_s).all()
 
 
