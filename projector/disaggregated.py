@@ -11,8 +11,9 @@ from projector.cost.speculation import check_drafters, speculation_assumptions, 
 from projector.errors import InvalidDescription
 from projector.graph.columns import Column
 from projector.pool_engines import Pools, decode_step, decode_steps, pool_memory, pools_of, prompt_servers
-from projector.serving import INTERVALS, Load
+from projector.serving import Load
 from projector.serving_figures import Request, Steps, with_figures
+from projector.serving_intervals import serving_interval
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
@@ -106,7 +107,7 @@ def project_disaggregated(
             cluster.chips,
             hardware,
         ),
-        interval=INTERVALS[model.is_moe],
+        interval=serving_interval(model, stack),
         power=ChipPower.of(hardware),
         links=Links(pools.decode.routes, hardware),
         hardware=hardware,

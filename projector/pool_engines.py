@@ -69,7 +69,7 @@ def pools_of(
 ) -> Pools:
     """Both pools of every plan; GEMMs run in `math_dtype`."""
     prefill, decode = (
-        Engine.of(pool, model, math_dtype, cluster, hardware, load.expert_imbalance)
+        Engine.of(pool, model, math_dtype, cluster, stack.on(hardware), load.expert_imbalance)
         for pool in (prefill_pool(batch), decode_pool(batch))
     )
     prompts = Prompts.of(prefill.batch, load.input_len, load.prefix_hit_frac, np.zeros(len(batch)))

@@ -88,7 +88,7 @@ def rollout(
             hint="let the engines of the rollout prefill: prefill_replicas 0",
         )
     check_drafters(batch, model)
-    engine = Engine.of(batch, model, math_dtype, cluster, hardware)
+    engine = Engine.of(batch, model, math_dtype, cluster, ANY_ENGINE.on(hardware))
     zero = np.zeros(len(batch))
     ranks = batch.dp.astype(np.float64)
     waiting = np.maximum(step.responses / ranks, 1.0)

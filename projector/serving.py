@@ -4,7 +4,6 @@ import numpy as np
 
 from projector.batch_projection import (
     Assumption,
-    IntervalRule,
     Metrics,
     ProjectionBatch,
     price_usd_per_chip_hour,
@@ -16,6 +15,7 @@ from projector.cost.links import Links
 from projector.cost.serving_memory import ServingNeeds
 from projector.cost.speculation import check_drafters, speculation_assumptions
 from projector.serving_figures import Request, Steps, with_figures
+from projector.serving_intervals import serving_interval
 from projector.serving_load import Load, engine_needs, fleet_of
 from projector.serving_service import Service, service
 from projector.specs.architecture import ModelArchitecture
@@ -25,18 +25,7 @@ from projector.specs.plan_batch import Column as AnyColumn
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.serving_stack import ANY_ENGINE, ServingStack
 
-__all__ = ["INTERVALS", "Load", "engine_needs", "project_serving"]
-
-# 10th and 90th percentile of measured over projected TPOT (`shardwise eval accuracy`), rounded outwards;
-# by whether the model is a mixture of experts.
-INTERVALS = {
-    False: IntervalRule(
-        0.85, 1.3, "80 % of 488 measured points of dense models had a TPOT within these factors of the projection"
-    ),
-    True: IntervalRule(
-        0.8, 1.45, "80 % of 1,722 measured MoE points had a TPOT within these factors of the projection"
-    ),
-}
+__all__ = ["Load", "engine_needs", "project_serving"]
 
 
 def project_serving(
@@ -59,7 +48,7 @@ def project_serving(
     latencies and throughputs are NaN.
     """
     check_drafters(batch, model)
-    engine = Engine.of(batch, model, math_dtype, cluster, hardware, load.expert_imbalance)
+    engine = Engine.of(batch, model, math_dtype, cluster, stack.on(hardware), load.expert_imbalance)
     needs = engine_needs(engine, load, hardware, held_tokens(load.input_len, load.output_len, stack))
     fleet = fleet_of(batch, load, needs)
     wanted = np.minimum(fleet.offered, batch.max_num_seqs) / batch.attention_dp
@@ -98,7 +87,7 @@ def project_serving(
             cluster.chips,
             hardware,
         ),
-        interval=INTERVALS[model.is_moe],
+        interval=serving_interval(model, stack),
         power=ChipPower.of(hardware),
         links=Links(engine.routes, hardware),
         hardware=hardware,

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from agents.evaluation.constants import constants
 from agents.evaluation.errors import error_figures
-from agents.evaluation.parameters import PARAMETERS
-from agents.evaluation.refit import Linear, held_out, moved, row_weights
+from agents.evaluation.parameters import PARAMETERS, Parameter
+from agents.evaluation.refit import Linear, held_out, moved, row_weights, training_linear
 from agents.evaluation.reports import Check, FittedParameter, FoldFigures, Folds, IntervalClass
 from agents.evaluation.scored import Scored, score_all
 from agents.evaluation.sweeps import sweep_figures, sweeps
@@ -34,7 +34,7 @@ CHECKED_GROUPS = 3
 def folds(scored: Sequence[Scored]) -> Folds:
     """The folds over the rows that print a speed."""
     timed = [one for one in scored if one.measured_s is not None]
-    linear, weights = Linear.of(timed, PARAMETERS), row_weights(timed)
+    linear, weights = training_linear(timed, PARAMETERS), row_weights(timed)
     everything = linear.fitted(np.ones(len(timed), dtype=np.bool_), weights)
     groups = [one.case.row.group for one in timed]
     by_group = held_out(linear, groups, weights)
@@ -87,7 +87,7 @@ def _times(one: Scored, factor: float) -> Scored:
     return replace(one, projection=one.projection.model_copy(update={"step_time_s": time_s}))
 
 
-def _check(timed: Sequence[Scored], linear: Linear, weights: Values, group: str) -> Check:
+def _check(timed: Sequence[Scored], linear: Linear[Parameter], weights: Values, group: str) -> Check:
     """The rows of a group projected again with the values of the fit that left it out."""
     out = np.array([one.case.row.group == group for one in timed])
     d = linear.fitted(~out, weights)

@@ -12,6 +12,7 @@ square root of the rows of its (family, chip) group, so that near-duplicates do 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,48 +30,43 @@ ROBUST = 2.0
 STEPS = 12
 
 
+class Bounded(Protocol):
+    """What a fit has to know of a parameter."""
+
+    @property
+    def prior(self) -> float:
+        """Its value without any fit."""
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of its logarithm around the prior."""
+
+    @property
+    def low(self) -> float:
+        """Lower bound."""
+
+    @property
+    def high(self) -> float:
+        """Upper bound."""
+
+
+P = TypeVar("P", bound=Bounded)
+
+
 @dataclass(frozen=True)
-class Linear:
+class Linear(Generic[P]):
     """Projected times around the present values.
 
     projected_s, measured_s   shape [rows]; jacobian [rows, parameters]; present, of a row that has the parameter
     """
 
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[P, ...]
     present: Values
     rows: NDArray[np.int64]
     groups: NDArray[np.int64]
     projected_s: Values
     measured_s: Values
     jacobian: Values
-
-    @classmethod
-    def of(cls, scored: Sequence[Scored], parameters: Sequence[Parameter]) -> "Linear":
-        """Of rows that print a speed; parameters that touch none of them are left out."""
-        cases = [one.case for one in scored]
-        at = _log_s_per_token(scored)
-        found, columns, present, rows, groups = [], [], [], [], []
-        for parameter in parameters:
-            touched = [index for index, case in enumerate(cases) if parameter.touches(case)]
-            if not touched:
-                continue
-            column = np.zeros(len(cases))
-            column[touched] = _slope([cases[index] for index in touched], parameter, at[touched])
-            found.append(parameter)
-            columns.append(column)
-            present.append(parameter.present(cases[touched[0]]))
-            rows.append(int((np.abs(column) > 1e-3).sum()))
-            groups.append(len({cases[index].row.group for index in touched if abs(column[index]) > 1e-3}))
-        measured = np.array([one.measured_s for one in scored], dtype=np.float64)
-        return cls(
-            parameters=tuple(found),
-            present=np.array(present),
-            rows=np.array(rows),
-            groups=np.array(groups),
-            projected_s=np.array([one.projected_s for one in scored]),
-            measured_s=measured,
-            jacobian=np.stack(columns, axis=1) if columns else np.zeros((len(cases), 0)),
-        )
 
     def fitted(self, keep: Mask, weights: Values) -> Values:
         """The changes d of the logarithms of the parameters that fit the kept rows, shape [parameters]."""
@@ -95,6 +91,34 @@ class Linear:
         return moved
 
 
+def training_linear(scored: Sequence[Scored], parameters: Sequence[Parameter]) -> Linear[Parameter]:
+    """Projected times of rows that print a speed; parameters that touch none of them are left out."""
+    cases = [one.case for one in scored]
+    at = _log_s_per_token(scored)
+    found, columns, present, rows, groups = [], [], [], [], []
+    for parameter in parameters:
+        touched = [index for index, case in enumerate(cases) if parameter.touches(case)]
+        if not touched:
+            continue
+        column = np.zeros(len(cases))
+        column[touched] = _slope([cases[index] for index in touched], parameter, at[touched])
+        found.append(parameter)
+        columns.append(column)
+        present.append(parameter.present(cases[touched[0]]))
+        rows.append(int((np.abs(column) > 1e-3).sum()))
+        groups.append(len({cases[index].row.group for index in touched if abs(column[index]) > 1e-3}))
+    measured = np.array([one.measured_s for one in scored], dtype=np.float64)
+    return Linear(
+        parameters=tuple(found),
+        present=np.array(present),
+        rows=np.array(rows),
+        groups=np.array(groups),
+        projected_s=np.array([one.projected_s for one in scored]),
+        measured_s=measured,
+        jacobian=np.stack(columns, axis=1) if columns else np.zeros((len(cases), 0)),
+    )
+
+
 def row_weights(scored: Sequence[Scored]) -> Values:
     """One over the square root of the rows of the same (family, chip) group; nothing where layers are recurrent, whose
     kernels no parameter stands for."""
@@ -103,7 +127,7 @@ def row_weights(scored: Sequence[Scored]) -> Values:
     return np.array([size[one.case.row.group] ** -0.5 * counts for one, counts in zip(scored, plain, strict=True)])
 
 
-def held_out(linear: Linear, names: Sequence[str], weights: Values) -> Values:
+def held_out(linear: Linear[P], names: Sequence[str], weights: Values) -> Values:
     """For every row the factor on its projection from a fit without the rows that share its name, shape [rows]."""
     labels = np.array(names)
     factor = np.ones(len(labels))
@@ -113,7 +137,7 @@ def held_out(linear: Linear, names: Sequence[str], weights: Values) -> Values:
     return factor
 
 
-def moved(cases: Sequence[Case], linear: Linear, d: Values) -> list[Case]:
+def moved(cases: Sequence[Case], linear: Linear[Parameter], d: Values) -> list[Case]:
     """The cases with the changed values themselves, for checking the linear form by projecting again."""
     found = list(cases)
     for parameter, change in zip(linear.parameters, d, strict=True):

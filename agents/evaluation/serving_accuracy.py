@@ -5,16 +5,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-import numpy as np
-
 from agents.evaluation.accuracy import reasons
 from agents.evaluation.refusal import Refused, or_refused
 from agents.evaluation.rows import Unreadable
-from agents.evaluation.serving_cases import METRICS, Metric, ServingCase, serving_case_of
+from agents.evaluation.serving_cases import METRICS, ServingCase, serving_case_of
+from agents.evaluation.serving_errors import figures
+from agents.evaluation.serving_folds import serving_folds
 from agents.evaluation.serving_reports import ServingFigures, ServingPoint, ServingReport
 from agents.evaluation.serving_rows import ServingRow
 from agents.evaluation.serving_scored import ServingScored, score_serving
-from agents.evaluation.sweeps import FEWEST_FOR_RANKS, spearman
 
 Say = Callable[[str], None]
 # a name every row of a report shares
@@ -49,6 +48,7 @@ class SortedServing:
 def serving_accuracy(
     rows: Iterable[ServingRow | Unreadable],
     *,
+    with_folds: bool = False,
     with_ids: bool = False,
     with_rows: bool = False,
     say: Say = lambda _: None,
@@ -67,6 +67,7 @@ def serving_accuracy(
         repeated=reasons(found.repeated, with_ids=with_ids),
         ineligible=reasons(found.ineligible, with_ids=with_ids),
         refusals=reasons(found.refused, with_ids=with_ids),
+        folds=serving_folds(found.scored) if with_folds else None,
         points=tuple(point for one in found.scored for point in _points(one)) if with_rows else (),
     )
 
@@ -112,38 +113,6 @@ def figures_by(scored: Sequence[ServingScored]) -> Iterable[ServingFigures]:
                 found = figures(by, value, metric, ones)
                 if found is not None:
                     yield found
-
-
-def figures(by: str, value: str, metric: Metric, scored: Sequence[ServingScored]) -> ServingFigures | None:
-    """Errors of one metric over the rows that print it; None where none does."""
-    ones = [one for one in scored if metric in one.projected]
-    if not ones:
-        return None
-    measured = np.array([one.measured(metric) for one in ones], dtype=np.float64)
-    projected = np.array([one.projected[metric] for one in ones])
-    error, ratio = projected / measured - 1, measured / projected
-    low, high = (np.array([getattr(one, end) for one in ones]) for end in ("low_factor", "high_factor"))
-    if metric == "decode_tokens_per_s_per_chip":
-        low, high = 1 / high, 1 / low
-    roofline = np.array([one.roofline_tpot_s for one in ones]) if metric == "tpot_s" else None
-    ranked = len(set(measured.tolist())) >= FEWEST_FOR_RANKS
-    ratio_10, ratio_90 = np.quantile(ratio, (0.1, 0.9))
-    return ServingFigures(
-        by=by,
-        value=value,
-        metric=metric,
-        n=len(ones),
-        mape=float(np.abs(error).mean()),
-        median_error=float(np.median(np.abs(error))),
-        bias=float(error.mean()),
-        spearman=spearman(projected, measured) if ranked else None,
-        coverage_80=float(((low <= ratio) & (ratio <= high)).mean()),
-        ratio_10=float(ratio_10),
-        ratio_90=float(ratio_90),
-        roofline_mape=None if roofline is None else float(np.abs(roofline / measured - 1).mean()),
-        roofline_median_error=None if roofline is None else float(np.median(np.abs(roofline / measured - 1))),
-        roofline_spearman=None if roofline is None or not ranked else spearman(roofline, measured),
-    )
 
 
 def _points(one: ServingScored) -> Iterable[ServingPoint]:

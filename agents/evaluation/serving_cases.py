@@ -16,11 +16,12 @@ from agents.evaluation.serving_pools import plan_of_pools
 from agents.evaluation.serving_rows import ServingRow, Statistic
 from projector.catalog import architecture
 from projector.errors import ShardwiseError
+from projector.serving_stacks import serving_stack
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import Dtype, ParallelismPlan
-from projector.specs.serving_stack import ANY_ENGINE, ServingStack
+from projector.specs.serving_stack import ServingStack
 from projector.specs.workload import WorkloadSpec
 
 Metric = Literal["tpot_s", "ttft_s", "decode_tokens_per_s_per_chip"]
@@ -41,11 +42,11 @@ DTYPES: dict[str, Dtype] = {
     "int8": "int8",
     "int8_wo": "int8",
 }
-# what engines take unasked: seats of an engine, tokens a step
-SEATS, STEP_TOKENS = 2048, 8192
 IN_PROCESS_S = 0.0
 # requests of a run of the InferenceX harness for each in flight (num_prompts over max_concurrency)
 ROUNDS = 10.0
+# drafted tokens a step where the file's rows imply prediction layers: what the harness sets, one with attention dp
+DRAFTED, DRAFTED_WITH_ATTENTION_DP = 3, 1
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,9 @@ def serving_case_of(row: ServingRow) -> ServingCase:
         raise Refused("prompt or response length not stated")
     model, hardware = _architecture(row), chip_of(row.chip)
     assumed = list(row.assumed)
+    stack = _stack(row, assumed)
     try:
-        plan = _plan(row, model, hardware, assumed)
+        plan = _plan(row, model, hardware, stack, assumed)
         return ServingCase(
             row=row,
             plan=plan,
@@ -97,7 +99,7 @@ def serving_case_of(row: ServingRow) -> ServingCase:
             architecture=model,
             cluster=ClusterSpec(chip=hardware.id, chips=plan.devices // hardware.devices_per_chip),
             hardware=hardware,
-            stack=_stack(row, assumed),
+            stack=stack,
             targets=targets,
             assumed=tuple(assumed),
         )
@@ -134,15 +136,19 @@ def _dtype(printed: str) -> Dtype:
     return found
 
 
-def _plan(row: ServingRow, model: ModelArchitecture, hardware: HardwareProfile, assumed: list[str]) -> ParallelismPlan:
+def _plan(
+    row: ServingRow, model: ModelArchitecture, hardware: HardwareProfile, stack: ServingStack, assumed: list[str]
+) -> ParallelismPlan:
+    weights = _dtype(row.weights)
+    experts = _dtype(row.experts) if model.is_moe and row.experts is not None else weights
     if row.pools is not None:
-        narrow = _dtype(row.experts or row.weights if model.is_moe else row.weights)
         return plan_of_pools(
             row,
             model,
-            weight_dtype=narrow,
-            kv_cache_dtype=_kv_dtype(row, narrow, assumed),
-            prefill_tokens=_step_tokens(row, assumed),
+            weight_dtype=weights,
+            expert_dtype="same" if experts == weights else experts,
+            kv_cache_dtype=_kv_dtype(row, experts, stack, assumed),
+            prefill_tokens=_step_tokens(row, stack, assumed),
             assumed=assumed,
         )
     layout, devices = row.layout, row.chips * hardware.devices_per_chip
@@ -156,7 +162,6 @@ def _plan(row: ServingRow, model: ModelArchitecture, hardware: HardwareProfile, 
         raise Refused(f"{row.replicas} engines of {each} devices do not make up {devices}")
     if replicas > 1 and row.replicas == 1:
         assumed.append("as many engines as the chips hold")
-    weights = _dtype(row.experts or row.weights if model.is_moe else row.weights)
     return ParallelismPlan(
         phase="serving",
         dp=layout.attention_dp * replicas,
@@ -166,36 +171,45 @@ def _plan(row: ServingRow, model: ModelArchitecture, hardware: HardwareProfile, 
         ep=layout.ep if model.is_moe else 1,
         etp=layout.etp if model.is_moe else 1,
         weight_dtype=weights,
-        kv_cache_dtype=_kv_dtype(row, weights, assumed),
-        max_num_seqs=_seats(row, replicas, assumed),
-        chunked_prefill_tokens=_step_tokens(row, assumed),
+        expert_dtype="same" if experts == weights else experts,
+        kv_cache_dtype=_kv_dtype(row, experts, stack, assumed),
+        max_num_seqs=_seats(row, replicas, stack, assumed),
+        chunked_prefill_tokens=_step_tokens(row, stack, assumed),
+        speculation="none" if row.speculation is None else "mtp",
+        speculative_tokens=_drafted(row),
     )
 
 
-def _kv_dtype(row: ServingRow, weights: Dtype, assumed: list[str]) -> Dtype:
+def _kv_dtype(row: ServingRow, weights: Dtype, stack: ServingStack, assumed: list[str]) -> Dtype:
     if row.kv is not None:
         return _dtype(row.kv)
     assumed.append("KV cache in the engine's usual precision")
-    narrow = weights in ("fp8", "fp4") and row.engine.lower().startswith(("trtllm", "tensorrt"))
-    return "fp8" if narrow else "bf16"
+    return stack.narrow_kv_dtype if weights in ("fp8", "fp4") else "bf16"
 
 
-def _seats(row: ServingRow, replicas: int, assumed: list[str]) -> int:
+def _seats(row: ServingRow, replicas: int, stack: ServingStack, assumed: list[str]) -> int:
     if row.max_num_seqs is not None:
         return row.max_num_seqs
     if row.concurrency is not None:
+        assumed.append("seats for all requests in flight")
         return max(-(-row.concurrency // replicas), 1)
-    assumed.append(f"{SEATS} seats an engine")
-    return SEATS
+    assumed.append(f"{stack.seats} seats an engine")
+    return stack.seats
 
 
-def _step_tokens(row: ServingRow, assumed: list[str]) -> int:
+def _step_tokens(row: ServingRow, stack: ServingStack, assumed: list[str]) -> int:
     if row.load == "static":
         return 0
     if row.max_batched_tokens is not None:
         return row.max_batched_tokens
-    assumed.append(f"{STEP_TOKENS} prompt tokens a step")
-    return STEP_TOKENS
+    assumed.append(f"{stack.step_tokens} prompt tokens a step")
+    return stack.step_tokens
+
+
+def _drafted(row: ServingRow) -> int:
+    if row.speculation is None:
+        return 0
+    return DRAFTED if row.layout.attention_dp == 1 else DRAFTED_WITH_ATTENTION_DP
 
 
 def _workload(row: ServingRow, plan: ParallelismPlan, assumed: list[str]) -> WorkloadSpec:
@@ -228,7 +242,13 @@ def _workload(row: ServingRow, plan: ParallelismPlan, assumed: list[str]) -> Wor
 
 
 def _stack(row: ServingRow, assumed: list[str]) -> ServingStack:
+    try:
+        found = serving_stack(f"{row.engine} {row.release}")
+    except ShardwiseError as error:
+        raise Refused(f"engine {row.engine!r} is not known") from error
+    if found.remark:
+        assumed.append("release of the engine not among those seen")
     if not row.in_process:
-        return ANY_ENGINE
+        return found.stack
     assumed.append("measured in the engine's process: nothing outside its steps")
-    return ANY_ENGINE.model_copy(update={"request_s": IN_PROCESS_S})
+    return found.stack.model_copy(update={"request_s": IN_PROCESS_S})

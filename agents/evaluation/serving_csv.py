@@ -2,8 +2,9 @@
 
 What the file does not say of itself and its rows show is settled here, once for all rows, and marked as assumed:
 
-- The harness states tp and ep of an engine of tp devices; the dump writes moe_tp_size = tp and multiplies both, so that
-  a row of "tp 64, moe_tp 8, moe_ep 8" is an engine of 8 (the same points appear as "tp 8, moe_tp 1, moe_ep 8").
+- The harness states tp and ep of an engine of tp devices, and whether attention is data-parallel over them; the dump
+  multiplies them: a row of "tp 64, moe_tp 8, moe_ep 8" is an engine of 8 (the same points appear as "tp 8, moe_tp 1,
+  moe_ep 8"), and so is "tp 8, attention dp 8, moe_ep 64".
 - DeepSeek-R1 and V3 are one architecture, and runs of the harness without multi-token prediction are repeated under the
   name V3. Rows of R1 from the harness that have no such twin ran with it.
 """
@@ -26,6 +27,10 @@ RANDOM_RANGE = 0.8
 ONE_ARCHITECTURE = {"deepseek-r1": "deepseek-v3", "deepseek-v3.1": "deepseek-v3"}
 MOST_FAST_DEVICES = 16
 AFFIXES = ("meta-", "-instruct", "-fp8", "-nvfp4")
+
+# checkpoints whose routed experts alone are quantised, everything else in 16 bit (their config.json, `modules_to_not_
+# convert` and `ignore`), whatever the dump writes of their other products
+EXPERTS_ALONE = {"gpt-oss-120b": ("nvfp4",), "kimi-k2.5": ("int4_wo",)}
 
 Line = Mapping[str, str]
 Point = tuple[str, ...]
@@ -60,6 +65,10 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
     if model == "deepseek-r1" and from_harness and _point(line) not in plain:
         speculation = "mtp"
         assumed.append("multi-token prediction: no twin without it under the name DeepSeek-V3")
+    weights = line["gemm_quant_mode"]
+    if weights in EXPERTS_ALONE.get(model, ()):
+        weights = "bfloat16"
+        assumed.append("the checkpoint quantises its experts alone")
     disaggregated = line["mode"] == "disagg"
     layout, ineligible = StatedEngine(1), None
     if not disaggregated:
@@ -83,7 +92,7 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
         release=line["backend_version"] or _image_release(source),
         chip=chip,
         chips=_chips(pools, layout),
-        weights=line["gemm_quant_mode"],
+        weights=weights,
         experts=line["moe_quant_mode"],
         kv=None,
         load="closed",
@@ -127,17 +136,32 @@ def _engine(line: Line, pool: str, from_harness: bool) -> tuple[StatedEngine, st
     """(layout of one engine, what was taken for granted). pool: prefix of the columns."""
     sizes = ("tp_size", "pp_size", "attention_dp_size", "moe_tp_size", "moe_ep_size")
     tp, pp, attention_dp, etp, ep = (int(line[pool + key] or 1) for key in sizes)
-    if from_harness and ep > 1 and etp > 1 and tp * attention_dp == etp * ep:
-        devices, remark = etp, "tp counts experts twice: an engine of moe_tp_size devices, experts over moe_ep_size"
-        if devices % ep:
+    devices = _devices_counted_twice(tp, attention_dp, etp, ep) if from_harness and not pool else None
+    if devices is not None:
+        remark = "tp, attention dp and experts count the same devices twice"
+        of_each = min(ep, devices)
+        if devices % of_each:
             raise Refused(f"ep {ep} does not divide the {devices} devices of an engine")
-        if attention_dp > 1:
-            return StatedEngine(1, pp, devices, ep, devices // ep), remark
-        return StatedEngine(devices, pp, 1, ep, devices // ep), remark
+        own = (1, devices) if attention_dp > 1 else (devices, 1)
+        return StatedEngine(own[0], pp, own[1], of_each, devices // of_each), remark
     if not line[pool + "attention_dp_size"] and etp * ep > tp and (etp * ep) % tp == 0:
         remark = "attention data parallelism over the devices that hold experts"
         return StatedEngine(tp, pp, etp * ep // tp, ep, etp), remark
     return StatedEngine(tp, pp, attention_dp, ep, etp), ""
+
+
+def _devices_counted_twice(tp: int, attention_dp: int, etp: int, ep: int) -> int | None:
+    """Devices of an engine whose degrees the dump multiplied once too often; None where they are as they should be.
+
+    The harness states tp (devices), ep (at most as many) and whether attention is data-parallel over them.
+    """
+    if tp * attention_dp != etp * ep:
+        return None
+    if tp > 1 and tp == attention_dp:
+        return tp
+    if ep > 1 and etp > 1 and (tp == 1 or attention_dp == 1):
+        return etp
+    return None
 
 
 def _pools(line: Line, from_harness: bool) -> StatedPools:

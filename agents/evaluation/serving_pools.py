@@ -1,6 +1,7 @@
 """A disaggregated row as a plan of a prefill and a decode pool."""
 
 from dataclasses import replace
+from typing import Literal
 
 from agents.evaluation.refusal import Refused
 from agents.evaluation.serving_rows import ServingRow, StatedEngine
@@ -19,6 +20,7 @@ def plan_of_pools(
     model: ModelArchitecture,
     *,
     weight_dtype: Dtype,
+    expert_dtype: Literal["same", Dtype],
     kv_cache_dtype: Dtype,
     prefill_tokens: int,
     assumed: list[str],
@@ -44,6 +46,7 @@ def plan_of_pools(
         ep=decode.ep if model.is_moe else 1,
         etp=decode.etp if model.is_moe else 1,
         weight_dtype=weight_dtype,
+        expert_dtype=expert_dtype,
         kv_cache_dtype=kv_cache_dtype,
         max_num_seqs=max(-(-row.concurrency // count), decode.attention_dp),
         chunked_prefill_tokens=prefill_tokens,

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from agents.evaluation.reports import Reason
+from agents.evaluation.reports import FittedParameter, IntervalClass, Reason
 from projector.specs.plan import ParallelismPlan
 from projector.specs.record import Record
 
@@ -45,6 +45,30 @@ class ServingPoint(Record):
     plan: ParallelismPlan
 
 
+class ServingFold(Record):
+    """Errors of one figure with one set of constants, or one set a group; times and rates as they are printed."""
+
+    name: str
+    kind: str = Field(description="dense or mixture of experts")
+    metric: str
+    n: int
+    mape: float
+    median_error: float
+    bias: float
+
+
+class ServingFolds(Record):
+    """How far the figures rest on the very rows they are printed for."""
+
+    statement: str
+    figures: tuple[ServingFold, ...]
+    parameters: tuple[FittedParameter, ...]
+    intervals: tuple[IntervalClass, ...] = Field(description="TPOT out of fold beside the factors in use")
+    ranks: tuple[ServingFigures, ...] = Field(
+        description="TPOT out of fold by model, chip and engine: order and errors"
+    )
+
+
 class ServingReport(Record):
     """`shardwise eval accuracy` of serving rows."""
 
@@ -59,4 +83,5 @@ class ServingReport(Record):
     repeated: tuple[Reason, ...]
     ineligible: tuple[Reason, ...]
     refusals: tuple[Reason, ...]
+    folds: ServingFolds | None = None
     points: tuple[ServingPoint, ...] = ()

@@ -12,6 +12,7 @@ from projector.batch_projection import ProjectionBatch
 from projector.errors import ShardwiseError
 from projector.project import project_many
 from projector.specs.plan_batch import PlanBatch
+from projector.specs.workload import WorkloadSpec
 
 # what a bare roofline gets of HBM bandwidth
 ROOFLINE_FRAC = 0.7
@@ -40,14 +41,21 @@ def score_serving(cases: Sequence[ServingCase]) -> list[ServingScored | Refused]
     """Every case in its order."""
     together: dict[tuple[Hashable, ...], list[int]] = defaultdict(list)
     for place, case in enumerate(cases):
-        key = (case.workload, case.architecture, case.cluster, case.hardware.id, case.hardware.calibration.source)
-        together[(*key, _calibration(case), case.stack)].append(place)
+        key = (_open_load(case), case.architecture, case.cluster, case.hardware.id, case.stack)
+        together[(*key, _calibration(case))].append(place)
     found: list[ServingScored | Refused | None] = [None] * len(cases)
     for places in together.values():
         for place, outcome in zip(places, _together([cases[place] for place in places]), strict=True):
             found[place] = outcome
     assert all(one is not None for one in found)
     return [one for one in found if one is not None]
+
+
+def _open_load(case: ServingCase) -> WorkloadSpec:
+    """The traffic, without the requests in flight where they are the seats of the plan: then loads go together."""
+    seats = case.plan.max_num_seqs * case.plan.replicas
+    same = case.workload.concurrency == seats
+    return case.workload.model_copy(update={"concurrency": None}) if same else case.workload
 
 
 def _calibration(case: ServingCase) -> Hashable:
@@ -68,15 +76,22 @@ def _together(cases: Sequence[ServingCase]) -> Iterator[ServingScored | Refused]
 
 
 def _project(cases: Sequence[ServingCase]) -> ProjectionBatch:
-    one = cases[0]
+    one, workload = cases[0], _open_load(cases[0])
     batch = PlanBatch.from_plans([case.plan for case in cases])
+    seats = workload.concurrency is None
     try:
-        return project_many(batch, one.workload, one.architecture, one.cluster, one.hardware, stack=one.stack)
+        return project_many(
+            batch, workload, one.architecture, one.cluster, one.hardware, stack=one.stack, all_seats_taken=seats
+        )
     except ShardwiseError as error:
         raise Refused(str(error)) from error
 
 
 def _scored(case: ServingCase, projected: ProjectionBatch, place: int) -> ServingScored | Refused:
+    max_concurrency = projected.metrics.max_concurrency
+    assert max_concurrency is not None
+    if _waits_for_seats(case) and max_concurrency[place] >= (case.workload.concurrency or 0):
+        return Refused("TTFT exceeds the time of all tokens: fewer seats than requests in flight, and not printed")
     figures: dict[Metric, float] = {}
     for target in case.targets:
         column = getattr(projected.metrics, target.metric)
@@ -94,3 +109,11 @@ def _scored(case: ServingCase, projected: ProjectionBatch, place: int) -> Servin
         roofline_tpot_s=float(moved / rate * case.plan.pp),
         too_large=not bool(projected.fits[place]),
     )
+
+
+def _waits_for_seats(case: ServingCase) -> bool:
+    """Whether by the row's own figures at least half of its requests in flight waited, with seats it does not print."""
+    measured, row = case.row.measured, case.row
+    if row.load != "closed" or row.max_num_seqs is not None or measured.ttft_s is None or measured.tpot_s is None:
+        return False
+    return measured.ttft_s > measured.tpot_s * (case.workload.output_len or 0)

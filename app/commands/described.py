@@ -31,6 +31,9 @@ def add_workload(parser: argparse.ArgumentParser, *, serving: bool = True) -> No
         parser.add_argument("--input-len", type=int, help="serving: prompt tokens a request")
         parser.add_argument("--output-len", type=int, help="serving: generated tokens a request")
         parser.add_argument("--concurrency", type=int, help="serving: requests in flight over the fleet")
+        parser.add_argument(
+            "--engine", help='serving: engine and release, for example "vllm 0.19" (default: none named)'
+        )
 
 
 def _add_training_content(parser: argparse.ArgumentParser) -> None:
@@ -70,6 +73,7 @@ def workload_of(arguments: argparse.Namespace, *, any_load: bool = False) -> Wor
         )
     phase = "serving" if serving else "training"
     shared = {"phase": phase, "model": arguments.model, "precision": arguments.precision}
+    shared |= {"engine": getattr(arguments, "engine", None)}
     return described(WorkloadSpec, shared | given | {"adapter": _adapter(arguments), "lengths": _lengths(arguments)})
 
 

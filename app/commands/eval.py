@@ -92,7 +92,9 @@ def _serving_accuracy(arguments: argparse.Namespace, rows: "Sequence[ServingRow 
     from agents.evaluation.serving_accuracy import serving_accuracy
     from app.tables_serving import show_serving
 
-    report = serving_accuracy(rows, with_ids=arguments.ids, with_rows=arguments.rows, say=say)
+    report = serving_accuracy(
+        rows, with_folds=arguments.folds, with_ids=arguments.ids, with_rows=arguments.rows, say=say
+    )
     if arguments.json:
         print_document(report)
     else:

@@ -44,8 +44,9 @@ class Deployment:
     def engine(self, count: int) -> Engine:
         """The plan's engine so many times, one column a copy."""
         batch = PlanBatch.from_plans([self.plan]).take(np.zeros(count, dtype=np.intp))
+        driven = self.stack.on(self.hardware)
         math_dtype, _ = math_dtypes(batch, Device.of(self.hardware))
-        return Engine.of(batch, self.model, math_dtype, self.cluster, self.hardware, self.expert_imbalance)
+        return Engine.of(batch, self.model, math_dtype, self.cluster, driven, self.expert_imbalance)
 
     @property
     def windows(self) -> tuple[int, ...]:

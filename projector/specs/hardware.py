@@ -97,6 +97,9 @@ class Calibration(Record):
     )
     attention_lanes: int = Field(1, ge=1, description="features of a head are padded to a multiple of this")
     hbm_efficiency_frac: float = Field(gt=0, le=1)
+    engine_hbm_factor: float = Field(
+        1.0, gt=0, le=1.25, description="HBM rate in the steps of serving engines over hbm_efficiency_frac"
+    )
     scale_loss: float = Field(
         SCALE_LOSS, ge=0, description="loss of a ring's bandwidth with every doubling of the domains it joins"
     )

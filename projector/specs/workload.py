@@ -57,6 +57,9 @@ class WorkloadSpec(Record):
         description="a run of so many requests for each in flight, all seats taken at once, and means over the "
         "whole run; None: steady state",
     )
+    engine: str | None = Field(
+        None, description='serving: engine software and its release, e.g. "vllm 0.19"; None: none in particular'
+    )
     precision: ComputeDtype = "bf16"
     adapter: Adapter | None = Field(
         None, description="training: low-rank adapters on frozen weights (LoRA, QLoRA); None: all weights are trained"
@@ -93,6 +96,7 @@ class WorkloadSpec(Record):
             "draft_acceptance_frac": self.draft_acceptance_frac,
             "expert_imbalance": self.expert_imbalance,
             "requests_per_slot": self.requests_per_slot,
+            "engine": self.engine,
         }
         foreign = serving_only if self.phase == "training" else training_only
         given = [key for key, value in foreign.items() if value is not None]

@@ -9,7 +9,7 @@ from evaluation_examples import row
 from agents.evaluation.cases import Case, case_of
 from agents.evaluation.folds import folds
 from agents.evaluation.parameters import PARAMETERS
-from agents.evaluation.refit import Linear, held_out, moved, row_weights
+from agents.evaluation.refit import Linear, held_out, moved, row_weights, training_linear
 from agents.evaluation.scored import Scored, score, score_all
 from agents.evaluation.targets import STEP_TIME, Target
 
@@ -51,7 +51,7 @@ def fitted(linear: Linear, d: np.ndarray, name: str) -> float:
 
 def test_a_chip_that_sustains_less_is_found_out_by_its_runs() -> None:
     scored = runs_of_a_slower_chip()
-    linear = Linear.of(scored, PARAMETERS)
+    linear = training_linear(scored, PARAMETERS)
     d = linear.fitted(np.ones(len(scored), dtype=np.bool_), row_weights(scored))
     assert fitted(linear, d, SUSTAINED) < 0.9
     assert np.abs(linear.projected(d) / linear.measured_s - 1).mean() < 0.07
@@ -60,14 +60,14 @@ def test_a_chip_that_sustains_less_is_found_out_by_its_runs() -> None:
 
 def test_without_runs_of_its_own_a_parameter_goes_to_its_prior() -> None:
     scored = runs(a=1.0, b=1.0)
-    linear = Linear.of(scored, PARAMETERS)
+    linear = training_linear(scored, PARAMETERS)
     d = linear.fitted(np.zeros(len(scored), dtype=np.bool_), row_weights(scored))
     assert np.exp(d) * linear.present == pytest.approx([one.prior for one in linear.parameters], rel=1e-3)
 
 
 def test_a_group_is_projected_with_what_the_others_say() -> None:
     scored = runs(a=1.3, b=1.3, c=1.3, odd=1.0)
-    linear = Linear.of(scored, PARAMETERS)
+    linear = training_linear(scored, PARAMETERS)
     factor = held_out(linear, [one.case.row.group for one in scored], row_weights(scored))
     odd = np.array([one.case.row.family == "odd" for one in scored])
     assert factor[~odd].mean() > 1.05
@@ -76,7 +76,7 @@ def test_a_group_is_projected_with_what_the_others_say() -> None:
 
 def test_the_linear_form_is_near_the_projections_themselves() -> None:
     scored = runs_of_a_slower_chip()
-    linear = Linear.of(scored, PARAMETERS)
+    linear = training_linear(scored, PARAMETERS)
     d = linear.fitted(np.ones(len(scored), dtype=np.bool_), row_weights(scored))
     again = score_all(moved([one.case for one in scored], linear, d))
     seconds = [one.projected_s for one in again if isinstance(one, Scored)]
