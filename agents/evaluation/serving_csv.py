@@ -70,6 +70,10 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
         weights = "bfloat16"
         assumed.append("the checkpoint quantises its experts alone")
     disaggregated = line["mode"] == "disagg"
+    release = line["backend_version"] or _image_release(source)
+    if disaggregated and line["backend"] == "trtllm":
+        release = ""
+        assumed.append("release of the engine: the dump writes that of Dynamo around it")
     layout, ineligible = StatedEngine(1), None
     if not disaggregated:
         layout, remark = _engine(line, "", from_harness)
@@ -89,7 +93,7 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
         model=model,
         arch=None,
         engine=line["backend"],
-        release=line["backend_version"] or _image_release(source),
+        release=release,
         chip=chip,
         chips=_chips(pools, layout),
         weights=weights,
