@@ -73,7 +73,8 @@ class Calibration(Record):
     start and end of each kernel) and width / (width + attention_half_width) (exponentials beside products, of which a
     narrow head has fewer a score). A matrix unit that is attention_lanes wide works on whole multiples of it instead.
 
-    `fitted` names the values chosen in one fit on published training steps, with how many of this chip bear on each (0:
+    `fitted` names the values chosen in one fit on published training steps (engine_hbm_factor: on published serving
+    points), with how many of this chip bear on each (0:
     only such of chips that share its silicon); `assumed` those that nobody measured on this chip; the others rest on
     the measurements `source` names.
     """
