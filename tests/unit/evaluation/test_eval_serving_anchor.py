@@ -34,7 +34,7 @@ def line(name: str, concurrency: int, tpot_ms: float, tp: int = 1) -> str:
 
 def modelled_ms(concurrency: int) -> float:
     plan = ParallelismPlan(phase="serving", max_num_seqs=concurrency, chunked_prefill_tokens=8192)
-    load = WorkloadSpec(phase="serving", input_len=1000, output_len=200, concurrency=concurrency)
+    load = WorkloadSpec(phase="serving", input_len=1000, output_len=200, concurrency=concurrency, engine="vllm 1")
     found = project(plan, load, architecture("llama-3.1-8b"), ClusterSpec(chip="h100-sxm", chips=1), chip("h100-sxm"))
     assert found.tpot_s is not None
     return 1e3 * found.tpot_s
