@@ -167,6 +167,11 @@ def _assumptions(of: Deployment, batch: PlanBatch, workload: WorkloadSpec) -> tu
     sorts = of.model.by_sort() if of.model.sorts else (of.model,)
     if of.windows or any(sort.recurrence is not None for sort in sorts):
         found.append("KV bytes of a request are a straight line through those of the shortest and the longest one")
+    if of.plan.attention_dp > 1:
+        found.append(
+            "attention ranks of an engine step together, as long as the slowest of them would if all held as much: "
+            "an upper bound where one of them prefills"
+        )
     if of.plan.prefill_replicas:
         found.append("transfers do not share the link, and a prefill rank has let go of keys and values that cross it")
     if workload.prefix_hit_frac:
