@@ -16,6 +16,7 @@ from agents.evaluation.serving_pools import plan_of_pools
 from agents.evaluation.serving_rows import ServingRow, Statistic
 from projector.catalog import architecture
 from projector.errors import ShardwiseError
+from projector.graph.columns import DTYPE_BYTES
 from projector.serving_stacks import serving_stack
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
@@ -177,6 +178,7 @@ def _plan(
         chunked_prefill_tokens=_step_tokens(row, stack, assumed),
         speculation="none" if row.speculation is None else "mtp",
         speculative_tokens=_drafted(row),
+        hbm_frac=_hbm_frac(row, model, hardware, experts, each),
     )
 
 
@@ -185,6 +187,17 @@ def _kv_dtype(row: ServingRow, weights: Dtype, stack: ServingStack, assumed: lis
         return _dtype(row.kv)
     assumed.append("KV cache in the engine's usual precision")
     return stack.narrow_kv_dtype if weights in ("fp8", "fp4") else "bf16"
+
+
+def _hbm_frac(row: ServingRow, model: ModelArchitecture, hardware: HardwareProfile, stored: Dtype, each: int) -> float:
+    """Share of HBM of an engine of so many devices; a share of what weights leave is turned into one of all."""
+    if row.hbm_frac is not None:
+        return row.hbm_frac
+    if row.free_frac is None:
+        return float(ParallelismPlan.model_fields["hbm_frac"].default)
+    weights_bytes = model.parameters * DTYPE_BYTES[stored] / each
+    taken = min(weights_bytes / (hardware.hbm_bytes.value / hardware.devices_per_chip), 1.0)
+    return taken + row.free_frac * (1 - taken)
 
 
 def _seats(row: ServingRow, replicas: int, stack: ServingStack, assumed: list[str]) -> int:
@@ -248,6 +261,8 @@ def _stack(row: ServingRow, assumed: list[str]) -> ServingStack:
         raise Refused(f"engine {row.engine!r} is not known") from error
     if found.remark:
         assumed.append("release of the engine not among those seen")
+    if row.wait_steps is not None:
+        return found.stack.model_copy(update={"admission_steps": found.stack.admission_steps + row.wait_steps})
     if not row.in_process:
         return found.stack
     assumed.append("measured in the engine's process: nothing outside its steps")

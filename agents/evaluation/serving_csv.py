@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rows import Unreadable
+from agents.evaluation.serving_launches import Launch, Launched, launch_of
 from agents.evaluation.serving_rows import ServingMeasured, ServingRow, StatedEngine, StatedPools
 
 HEADER = ("id", "silicon_data_source", "backend", "model_path")
@@ -74,10 +75,13 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
     if disaggregated and line["backend"] == "trtllm":
         release = ""
         assumed.append("release of the engine: the dump writes that of Dynamo around it")
-    layout, ineligible = StatedEngine(1), None
+    layout, engines, ineligible = StatedEngine(1), 1, None
     if not disaggregated:
         layout, remark = _engine(line, "", from_harness)
         assumed += [remark] if remark else []
+        engines = _engines(line, layout)
+        if engines > 1:
+            assumed.append("several engines share the requests: their number in flight over the batch of one")
         if layout.tp > MOST_FAST_DEVICES and layout.ep == 1:
             ineligible = "tp counts the chips of several engines"
     counted = bool(disaggregated and line["prefill_num_workers"] and line["decode_num_workers"])
@@ -85,6 +89,21 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
     if disaggregated and not counted:
         # rows that appear twice show the same line for 1 and for 9 decode engines, with and without attention_dp
         ineligible = "how many engines share the requests, and how each is laid out, is not stated"
+    concurrency, launch = _concurrency(line, layout, pools), Launch()
+    if from_harness and pools is None and concurrency is not None:
+        launch = launch_of(
+            Launched(
+                engine=line["backend"],
+                chip=chip,
+                model=model,
+                experts=line["moe_quant_mode"],
+                tp=layout.tp * layout.attention_dp,
+                concurrency=concurrency,
+                input_len=int(line["isl"]),
+                output_len=int(line["osl"]),
+            )
+        )
+        assumed.append("launched as the harness's scripts of that engine, chip and model say")
     return ServingRow(
         id=name,
         file=file,
@@ -95,20 +114,20 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
         engine=line["backend"],
         release=release,
         chip=chip,
-        chips=_chips(pools, layout),
+        chips=engines * _chips(pools, layout),
         weights=weights,
         experts=line["moe_quant_mode"],
-        kv=None,
+        kv=launch.kv,
         load="closed",
         input_len=float(line["isl"]),
         output_len=float(line["osl"]),
-        concurrency=_concurrency(line, layout, pools),
+        concurrency=concurrency,
         random_range=RANDOM_RANGE if from_harness else None,
         layout=layout,
-        replicas=1,
+        replicas=engines,
         pools=pools,
         max_num_seqs=None,
-        max_batched_tokens=None,
+        max_batched_tokens=launch.step_tokens,
         dataset="random",
         in_process=False,
         measured=ServingMeasured(
@@ -120,6 +139,9 @@ def _row(line: Line, name: str, file: str, repeats: str | None, plain: set[Point
         assumed=tuple(assumed),
         repeats=repeats,
         speculation=speculation,
+        hbm_frac=launch.hbm_frac,
+        free_frac=launch.free_frac,
+        wait_steps=launch.wait_steps,
         ineligible=ineligible,
     )
 
@@ -194,6 +216,12 @@ def _concurrency(line: Line, layout: StatedEngine, pools: StatedPools | None) ->
         each = int(line["decode_batch_size"] or 0) * pools.decode.attention_dp * pools.decode_engines
         return each or None
     return int(line["batch_size"]) * layout.attention_dp
+
+
+def _engines(line: Line, layout: StatedEngine) -> int:
+    """Engines of an aggregated row: requests in flight over those of one engine, where that is a whole number."""
+    requests, batch = _concurrency(line, layout, None), int(line["batch_size"]) * layout.attention_dp
+    return requests // batch if requests is not None and requests % batch == 0 else 1
 
 
 def _image_release(source: str) -> str:

@@ -55,6 +55,8 @@ class ServingRow:
                      requests wait at the start; offered: requests arrive at a rate the row does not vary
     random_range     lengths are drawn between this share of input_len and output_len and all of them
     in_process       measured without an HTTP server between client and engine
+    hbm_frac         share of HBM the engine was told to take, free_frac: of what its weights leave
+    wait_steps       mean decode steps a new request waits to be looked at, beside the one under way
     repeats          id of an earlier row that prints the same measured point
     speculation      drafting that the row's file does not name but its rows imply; None: nothing implied
     """
@@ -88,6 +90,9 @@ class ServingRow:
     assumed: tuple[str, ...] = ()
     repeats: str | None = None
     speculation: str | None = None
+    hbm_frac: float | None = None
+    free_frac: float | None = None
+    wait_steps: float | None = None
     ineligible: str | None = None
 
     @property
