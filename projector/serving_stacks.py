@@ -65,7 +65,10 @@ STACKS: tuple[ServingStack, ...] = (
         memory_factor=0.95,
         gemm_factor=0.965,
         link_factor=1.14,
-        fitted=_bearing(365, 349),
+        # the least error of TTFT in steps of one half; 8.5 to 11.5 with any model on its chip left out, on rows whose
+        # launch polls every 10 to 30 steps beside it
+        admission_steps=8.0,
+        fitted=(*_bearing(365, 349), ("admission_steps", 365)),
         last_seen=(0, 5, 9),
     ),
     ServingStack(name="vLLM on TPU", engine="vllm-tpu", since=(0,), last_seen=(0, 12)),

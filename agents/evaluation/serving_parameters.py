@@ -59,6 +59,7 @@ FIELDS: tuple[tuple[str, float, float, float, float, str], ...] = (
     ("gemm_factor", 1.0, 0.05, 0.4, 1.4, "products as the chip's calibration says"),
     ("link_factor", 1.0, 0.3, 0.2, 12.0, "collectives as the chip's latency says"),
     ("step_s", 7.5e-4, 0.2, 1e-5, 1e-2, "scheduling and sampling of less than a millisecond"),
+    ("admission_steps", 1.0, 1.0, 0.25, 20.0, "a request waits for the step under way"),
     ("request_s", 0.05, 0.2, 1e-3, 0.5, "HTTP, tokeniser, admission"),
 )
 CHIPS = (
