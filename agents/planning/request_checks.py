@@ -2,6 +2,7 @@
 
 from math import prod
 
+from agents.planning.resolve_workload import TRAFFIC
 from agents.request import PlanRequest
 from agents.wording import listed
 from projector import catalog
@@ -51,7 +52,7 @@ def stated_phase(request: PlanRequest) -> tuple[Phase, str] | None:
 def _stated_phases(request: PlanRequest) -> dict[str, Phase]:
     found: dict[str, Phase] = {}
     workload, current = request.workload, request.current_plan
-    serving_keys = {"input_len", "output_len", "concurrency"}
+    serving_keys = {"input_len", "output_len", "concurrency", *TRAFFIC}
     if workload is not None and "phase" in workload.model_fields_set:
         found["workload.phase"] = workload.phase
     elif workload is not None and workload.model_fields_set & {"seq_len", "global_batch"}:
@@ -96,7 +97,8 @@ def _check_devices(request: PlanRequest, cluster: ClusterSpec) -> None:
         raise InvalidDescription(
             f"current_plan occupies {plan.devices} devices, the cluster has {devices} "
             f"({cluster.chips} chips x {chip.devices_per_chip} devices a chip)",
-            hint="dp * cp * tp * pp must equal the device count; leave current_plan out when the job moves elsewhere",
+            hint="dp * cp * tp * pp plus a prefill pool must equal the device count; leave current_plan "
+            "out when the job moves elsewhere",
         )
 
 

@@ -35,6 +35,9 @@ def resolve_workload(
     for key in ("seq_len", "global_batch", "input_len", "output_len", "concurrency"):
         if (value := getattr(stated, key)) is not None:
             origins.stated(f"workload.{key}", value, f"request.workload.{key}")
+    for key in TRAFFIC:
+        if (value := getattr(stated, key)) is not None:
+            origins.stated(f"workload.{key}", value, f"request.workload.{key}")
     if stated.adapter is not None:
         origins.stated("workload.adapter", stated.adapter.text, "request.workload.adapter")
     if stated.lengths is not None:
@@ -178,8 +181,9 @@ def _with_accumulation(
     return None
 
 
-# properties of the traffic that are taken as they are stated
+# the engine and properties of the traffic, which are taken as they are stated
 TRAFFIC = (
+    "engine",
     "request_rate_per_s",
     "arrivals",
     "length_spread_frac",

@@ -15,6 +15,15 @@ from projector.specs.workload import WorkloadSpec
 
 TRAINING = ("seq_len", "global_batch")
 SERVING = ("input_len", "output_len", "concurrency")
+TRAFFIC = (
+    "request_rate_per_s",
+    "arrivals",
+    "length_spread_frac",
+    "prefix_hit_frac",
+    "draft_acceptance_frac",
+    "expert_imbalance",
+    "requests_per_slot",
+)
 SWITCHES = {"true": True, "false": False}
 
 R = TypeVar("R", bound=BaseModel)
@@ -31,6 +40,11 @@ def add_workload(parser: argparse.ArgumentParser, *, serving: bool = True) -> No
         parser.add_argument("--input-len", type=int, help="serving: prompt tokens a request")
         parser.add_argument("--output-len", type=int, help="serving: generated tokens a request")
         parser.add_argument("--concurrency", type=int, help="serving: requests in flight over the fleet")
+        parser.add_argument(
+            "--traffic",
+            metavar="KEY=VALUE,...",
+            help=f"serving: what else is known of the requests, as request_rate_per_s=5; keys: {', '.join(TRAFFIC)}",
+        )
         parser.add_argument(
             "--engine", help='serving: engine and release, for example "vllm 0.19" (default: none named)'
         )
@@ -58,12 +72,14 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 def workload_of(arguments: argparse.Namespace, *, any_load: bool = False) -> WorkloadSpec:
     """The workload that the arguments of `add_workload` describe. InvalidDescription where sizes are missing.
 
-    any_load: the load of a serving workload may be left open.
+    any_load: the load of a serving workload may be left open. A rate of arrivals is a load.
     """
     sizes = {name: getattr(arguments, name, None) for name in TRAINING + SERVING}
-    given = {name: value for name, value in sizes.items() if value is not None}
-    serving = any(name in given for name in SERVING)
-    needed = (SERVING[:2] if any_load else SERVING) if serving else TRAINING
+    given: dict[str, object] = {name: value for name, value in sizes.items() if value is not None}
+    traffic = traffic_of(getattr(arguments, "traffic", None))
+    serving = bool(traffic) or any(name in given for name in SERVING)
+    open_load = any_load or "request_rate_per_s" in traffic or traffic.get("arrivals", "closed") != "closed"
+    needed = (SERVING[:2] if open_load else SERVING) if serving else TRAINING
     missing = [f"--{name.replace('_', '-')}" for name in needed if name not in given]
     if missing:
         training = "--seq-len and --global-batch (training)"
@@ -74,7 +90,21 @@ def workload_of(arguments: argparse.Namespace, *, any_load: bool = False) -> Wor
     phase = "serving" if serving else "training"
     shared = {"phase": phase, "model": arguments.model, "precision": arguments.precision}
     shared |= {"engine": getattr(arguments, "engine", None)}
-    return described(WorkloadSpec, shared | given | {"adapter": _adapter(arguments), "lengths": _lengths(arguments)})
+    content = {"adapter": _adapter(arguments), "lengths": _lengths(arguments)}
+    return described(WorkloadSpec, shared | given | traffic | content)
+
+
+def traffic_of(text: str | None) -> dict[str, str]:
+    """Keys of the workload from "arrivals=poisson,request_rate_per_s=5". UnknownName, InvalidDescription."""
+    found: dict[str, str] = {}
+    for item in () if text is None else listed(text):
+        key, separator, value = item.partition("=")
+        if key not in TRAFFIC:
+            raise UnknownName("property of the traffic", key, TRAFFIC)
+        if not separator or key in found:
+            raise InvalidDescription(f"--traffic: {item!r}", hint="each once, as KEY=VALUE")
+        found[key] = value
+    return found
 
 
 def _adapter(arguments: argparse.Namespace) -> dict[str, object] | None:

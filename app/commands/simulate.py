@@ -3,20 +3,12 @@
 import argparse
 from pathlib import Path
 
-from app.commands.described import add_cluster, add_workload, cluster_of, described, listed, plan_of, slo_of
+from app.commands.described import add_cluster, add_workload, cluster_of, described, plan_of, slo_of, traffic_of
 from app.commands.files import content_of, existing, print_document
 
 HELP = "simulate a serving plan request by request: percentiles, goodput"
+TRAINING_ONLY = ("seq_len", "global_batch", "lora_rank", "lora_targets", "frozen_dtype", "packed", "padded")
 SIZES = ("input_len", "output_len", "concurrency")
-TRAFFIC = (
-    "request_rate_per_s",
-    "arrivals",
-    "length_spread_frac",
-    "prefix_hit_frac",
-    "draft_acceptance_frac",
-    "expert_imbalance",
-    "requests_per_slot",
-)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,9 +16,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_workload(parser)
     add_cluster(parser)
     parser.add_argument("--plan", required=True, metavar="KEY=VALUE,...", help="plan fields, for example tp=8,dp=2")
-    parser.add_argument(
-        "--traffic", metavar="KEY=VALUE,...", help="for example arrivals=poisson,request_rate_per_s=5 (all optional)"
-    )
     parser.add_argument(
         "--log", type=Path, metavar="FILE", help="recorded requests: JSONL as Mooncake's traces, or CSV"
     )
@@ -56,14 +45,19 @@ def run(arguments: argparse.Namespace) -> int:
     elif arguments.block_tokens is not None:
         raise InvalidDescription("--block-tokens without --log")
     sizes = {name: getattr(arguments, name) for name in SIZES if getattr(arguments, name) is not None}
-    training = [name for name in ("seq_len", "global_batch") if getattr(arguments, name) is not None]
+    training = [name for name in TRAINING_ONLY if getattr(arguments, name) is not None]
     if training:
         raise InvalidDescription(f"--{training[0].replace('_', '-')} is of a training workload")
-    shared = {"phase": "serving", "model": arguments.model, "precision": arguments.precision}
+    shared = {
+        "phase": "serving",
+        "model": arguments.model,
+        "precision": arguments.precision,
+        "engine": arguments.engine,
+    }
     request = described(
         SimulationRequest,
         {
-            "workload": described(WorkloadSpec, shared | sizes | _traffic(arguments.traffic)),
+            "workload": described(WorkloadSpec, shared | sizes | traffic_of(arguments.traffic)),
             "cluster": cluster_of(arguments, chip(arguments.chip).id),
             "plan": plan_of(arguments.plan, "serving"),
             "requests": arguments.requests,
@@ -79,18 +73,3 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         show_simulation(answer)
     return 0
-
-
-def _traffic(text: str | None) -> dict[str, str]:
-    """Keys of the workload from "arrivals=poisson,request_rate_per_s=5"."""
-    from projector.errors import InvalidDescription, UnknownName
-
-    found: dict[str, str] = {}
-    for item in () if text is None else listed(text):
-        key, separator, value = item.partition("=")
-        if key not in TRAFFIC:
-            raise UnknownName("property of the traffic", key, TRAFFIC)
-        if not separator or key in found:
-            raise InvalidDescription(f"--traffic: {item!r}", hint="each once, as KEY=VALUE")
-        found[key] = value
-    return found

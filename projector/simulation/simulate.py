@@ -7,6 +7,7 @@ from projector.cost.speculation import acceptance_frac, check_drafters, speculat
 from projector.errors import InvalidDescription
 from projector.project_input import check, math_dtypes
 from projector.serving import Load
+from projector.serving_stacks import NamedStack, serving_stack
 from projector.simulation.arrivals import Drafts, drawn, recorded
 from projector.simulation.engines import Traffic, engines_of, ramp_s
 from projector.simulation.fleet import Outcome, Routing, run
@@ -19,7 +20,7 @@ from projector.specs.cluster import ClusterSpec
 from projector.specs.hardware import HardwareProfile
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
-from projector.specs.serving_stack import ANY_ENGINE, ServingStack
+from projector.specs.serving_stack import ServingStack
 from projector.specs.slo import Slo
 from projector.specs.workload import WorkloadSpec
 
@@ -36,7 +37,7 @@ def simulate(
     cluster: ClusterSpec,
     hardware: HardwareProfile,
     *,
-    stack: ServingStack = ANY_ENGINE,
+    stack: ServingStack | None = None,
     requests: int | None = None,
     warmup_requests: int | None = None,
     seed: int = 0,
@@ -46,6 +47,7 @@ def simulate(
 ) -> SimulationResult:
     """The plan's fleet of engines under the workload's traffic, or under a recorded log, from a seed.
 
+    stack: engine software; None: that which workload.engine names.
     requests (None: DEFAULT_REQUESTS) are measured, after warmup_requests (None: in a closed loop twice its clients or a
     tenth of the requests, in an open one a quarter of them). Requests are taken in the order they finish; new ones keep
     coming until the last of them is done. Clients of a closed loop start evenly over the time of a request. Where the
@@ -62,6 +64,8 @@ def simulate(
         raise InvalidDescription("training has no requests to simulate", hint="describe a serving workload")
     _check_counts(requests, warmup_requests)
     check_drafters(batch, architecture)
+    named = NamedStack(stack) if stack is not None else serving_stack(workload.engine)
+    stack = named.stack
     accepted = float(acceptance_frac(batch, architecture, workload.draft_acceptance_frac)[0])
     drafts = Drafts(plan.speculative_tokens, accepted, make_first=plan.prefill_replicas > 0)
     traffic = _traffic(workload, requests, warmup_requests, drafts, seed, log)
@@ -89,7 +93,8 @@ def simulate(
             hint="shard the weights over more devices, or store them or the cache in fewer bytes",
         )
     found = _result(plan, traffic, outcome, replicas, counts, cluster, routing, seed, slo, stack)
-    return found.model_copy(update={"assumptions": _assumptions(deployment, batch, workload)})
+    remarks = (*([named.remark] if named.remark else []), *_unused(workload, requests, log))
+    return found.model_copy(update={"assumptions": (*remarks, *_assumptions(deployment, batch, workload))})
 
 
 def _check_counts(requests: int | None, warmup_requests: int | None) -> None:
@@ -145,16 +150,22 @@ def _traffic(
 
 
 def _load(workload: WorkloadSpec) -> Load:
-    """The traffic. InvalidDescription where rate and kind of arrivals do not agree, or a size is missing."""
-    opened = workload.arrivals in ("poisson", "deterministic")
-    if opened and workload.request_rate_per_s is None:
-        raise InvalidDescription(f"{workload.arrivals} arrivals without a rate", hint="state request_rate_per_s")
-    if not opened and workload.request_rate_per_s is not None:
-        raise InvalidDescription(
-            "request_rate_per_s without the kind of arrivals", hint="state arrivals: poisson or deterministic"
-        )
+    """The traffic. InvalidDescription where a size is missing."""
+    opened = workload.request_rate_per_s is not None
     # what is in flight in an open loop comes of the rate
     return Load.of(workload.model_copy(update={"concurrency": 1}) if opened else workload)
+
+
+def _unused(workload: WorkloadSpec, requests: int | None, log: RequestLog | None) -> tuple[str, ...]:
+    """What was stated and is not looked at, in words."""
+    if log is not None:
+        names = ("input_len", "output_len", "concurrency", "request_rate_per_s", "arrivals", "length_spread_frac")
+        stated = [name for name in (*names, "requests_per_slot") if getattr(workload, name) is not None]
+        stated += ["requests"] if requests is not None else []
+        return (f"the log says what comes when: {', '.join(stated)} of the request not used",) if stated else ()
+    if workload.request_rate_per_s is not None and workload.concurrency is not None:
+        return ("with a rate, concurrency bounds nothing here: max_num_seqs does",)
+    return ()
 
 
 def _assumptions(of: Deployment, batch: PlanBatch, workload: WorkloadSpec) -> tuple[str, ...]:

@@ -9,6 +9,10 @@ from projector.specs.plan import ComputeDtype, Phase
 from projector.specs.record import MOST_SEQUENCES, MOST_TOKENS, Record
 from projector.specs.sequence_lengths import SequenceLengths
 
+# beyond them figures overflow and no engine lives: a request in eleven days, one a nanosecond, all tokens to one of
+# more expert ranks than any fleet has
+LEAST_RATE_PER_S, MOST_RATE_PER_S = 1e-6, 1e9
+MOST_IMBALANCE = 1e5
 Arrivals = Literal["closed", "poisson", "deterministic"]
 
 
@@ -32,7 +36,9 @@ class WorkloadSpec(Record):
     concurrency: int | None = Field(
         None, ge=1, le=MOST_SEQUENCES, description="requests in flight over the whole fleet"
     )
-    request_rate_per_s: float | None = Field(None, gt=0, description="requests that arrive a second over the fleet")
+    request_rate_per_s: float | None = Field(
+        None, ge=LEAST_RATE_PER_S, le=MOST_RATE_PER_S, description="requests that arrive a second over the fleet"
+    )
     arrivals: Arrivals | None = Field(
         None, description="closed: a new request follows a finished one; poisson, deterministic: at request_rate_per_s"
     )
@@ -49,11 +55,12 @@ class WorkloadSpec(Record):
         description="chance that a drafted token is accepted, given those before it; None: the drafter's",
     )
     expert_imbalance: float | None = Field(
-        None, ge=1, description="tokens of the busiest expert rank over the mean; None: the stack's"
+        None, ge=1, le=MOST_IMBALANCE, description="tokens of the busiest expert rank over the mean; None: the stack's"
     )
     requests_per_slot: float | None = Field(
         None,
         ge=1,
+        le=MOST_SEQUENCES,
         description="a run of so many requests for each in flight, all seats taken at once, and means over the "
         "whole run; None: steady state",
     )

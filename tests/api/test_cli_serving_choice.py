@@ -78,3 +78,32 @@ def test_the_cheapest_fleet_for_a_rate(capsys) -> None:
     assert {one["chip"] for one in document["unpriced"]} == {"mi300x"}
     assert main([*job.split(), *given.split()]) == 0
     assert "USD/M" in capsys.readouterr().out
+
+
+SIZES = ["--model", "llama-3.1-8b", "--chip", "h200", "--chips", "8", "--input-len", "1024", "--output-len", "128"]
+
+
+def test_the_traffic_is_stated_alike_to_project_and_to_rank(capsys) -> None:
+    traffic = ["--traffic", "request_rate_per_s=50,length_spread_frac=0.2,prefix_hit_frac=0.5", "--engine", "vllm 0.19"]
+    assert main(["project", *SIZES, *traffic, "--plan", "tp=8", "--json"]) == 0
+    projected = json.loads(capsys.readouterr().out)
+    assert projected["workload"]["request_rate_per_s"] == 50
+    assert main(["rank", *SIZES, *traffic, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["ranked"][0]["projection"]["assumptions"]
+    assert any("uniform within 20%" in one and "at random (Poisson)" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("traffic", "told"),
+    [
+        ("request_rate_per_s=1e-300", "request_rate_per_s: Input should be greater than or equal to 0.000001"),
+        ("request_rate_per_s=1e300", "request_rate_per_s: Input should be less than or equal to"),
+        ("request_rate_per_s=5,expert_imbalance=1e300", "expert_imbalance: Input should be less than or equal to"),
+        ("request_rate_per_s=5,arrivals=closed", "no meaning with closed arrivals"),
+        ("arrivals=poisson", "state request_rate_per_s"),
+        ("prefix_hit=0.5", "unknown property of the traffic 'prefix_hit'"),
+    ],
+)
+def test_traffic_nobody_has_is_refused(traffic, told, capsys) -> None:
+    assert main(["project", *SIZES, "--traffic", traffic, "--plan", "tp=8"]) == 2
+    assert told in capsys.readouterr().err

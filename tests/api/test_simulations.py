@@ -92,7 +92,8 @@ def test_the_command_simulates(capsys) -> None:
     [
         ([*ARGUMENTS, *SIZES, "--traffic", "rate=5"], "unknown property of the traffic 'rate'"),
         ([*ARGUMENTS, *SIZES, "--traffic", "arrivals"], "--traffic: 'arrivals'"),
-        ([*ARGUMENTS, *SIZES, "--traffic", "request_rate_per_s=5"], "without the kind of arrivals"),
+        ([*ARGUMENTS, *SIZES, "--engine", "vlmm"], "unknown engine 'vlmm'"),
+        ([*ARGUMENTS, *SIZES, "--lora-rank", "8"], "--lora-rank is of a training workload"),
         ([*ARGUMENTS, "--log", "nowhere.csv"], "no file 'nowhere.csv'"),
         ([*ARGUMENTS, *SIZES, "--block-tokens", "16"], "--block-tokens without --log"),
         ([*ARGUMENTS, "--seq-len", "4096"], "--seq-len is of a training workload"),

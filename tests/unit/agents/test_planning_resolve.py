@@ -244,3 +244,9 @@ def test_the_traffic_of_a_request_is_kept_and_a_rate_needs_no_concurrency():
     assert {name: getattr(job.workload, name) for name in traffic} == traffic
     assert job.workload.concurrency is None
     assert "workload.concurrency" not in assumed(job)
+
+
+def test_the_engine_of_a_request_is_kept():
+    cluster = {"chip": "h200", "chips": 8}
+    job = job_of({"workload": {"phase": "serving", "model": "llama-3.1-8b", "engine": "vllm 0.19"}, "cluster": cluster})
+    assert job.workload.engine == "vllm 0.19"

@@ -232,3 +232,14 @@ def test_a_prefill_pool_keeps_prompts_from_holding_up_tokens() -> None:
     # both open loops bear the rate
     assert not apart.saturated
     assert not mixed.saturated
+
+
+def test_the_engine_a_workload_names_is_simulated_and_what_is_not_used_is_said():
+    plan = ParallelismPlan(phase="serving", tp=8)
+    plain, named = (
+        simulate(plan, serving(engine=name), MODEL, CLUSTER, CHIP, requests=50) for name in (None, "sglang")
+    )
+    assert named.tpot != plain.tpot
+    assert any("no release of sglang is named" in one for one in named.assumptions)
+    rate = simulate(plan, serving(concurrency=4, request_rate_per_s=1.0), MODEL, CLUSTER, CHIP, requests=50)
+    assert any("concurrency bounds nothing" in one for one in rate.assumptions)
