@@ -166,7 +166,9 @@ def test_better_hardware_never_slows_a_plan(
 ) -> None:
     before, after = projected(plans, model, hardware), projected(plans, model, faster(hardware, what, factor))
     if plans[0].phase == "training":
-        slower = after.step_time_s > before.step_time_s * (1 + 1e-9)
+        # a fixed order of unequal chunks knows anomalies (Graham 1969): a shorter send may end a step later by a little
+        room = np.where(before.batch.vp > 1, 0.01, 1e-9)
+        slower = after.step_time_s > before.step_time_s * (1 + room)
     else:
         # more memory lets more requests run at once: each may get slower, but not the fleet
         rate = "total_throughput_tps_per_gpu"
