@@ -1,14 +1,16 @@
 """The serving model of two pools: engines that only prefill prompts, and engines that only decode."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from projector.arrival_limit import ArrivalLimit
 from projector.batch_projection import Assumption, BreakdownColumns, Metrics, ProjectionBatch, price_usd_per_chip_hour
 from projector.cost.energy import ChipPower
 from projector.cost.kv_transfer import transfer
 from projector.cost.links import Links
-from projector.cost.pools import Admission, PromptServers, Returns, shares
+from projector.cost.pools import Admission, PromptServers, Returns, arriving, shares
 from projector.cost.speculation import check_drafters, speculation_assumptions, tokens_a_step
-from projector.errors import InvalidDescription
 from projector.graph.columns import Column
 from projector.pool_engines import Pools, decode_step, decode_steps, pool_memory, pools_of, prompt_servers
 from projector.serving import Load
@@ -35,7 +37,8 @@ def project_disaggregated(
 ) -> ProjectionBatch:
     """Plans with a prefill pool in steady state; columns of shape [len(batch)].
 
-        throughput = N / (TTFT + (output_len - 1) TPOT), at most what each pool and the links between them can do
+        throughput = N / (TTFT + (output_len - 1) TPOT), at most what each pool and the links between them can do, of N
+                     requests in flight; or the rate at which requests arrive, where the pools keep up with it
         TTFT = overhead + hand-over + prefill with its queue + transfer + wait for a seat and for admission + first step
 
     Prefill engines run steps of prompt chunks alone, decode engines pure decode steps: one of these over the tokens a
@@ -46,11 +49,6 @@ def project_disaggregated(
     earlier. A server that holds tokens back to send several at once (a stream interval) shows the same later: that is
     no latency of the engine.
     """
-    if load.arrivals != "closed":
-        raise InvalidDescription(
-            f"{load.arrivals} arrivals at a prefill pool are not modelled",
-            hint="state a closed loop of requests (concurrency), or plans without a prefill pool",
-        )
     check_drafters(batch, model)
     pools = pools_of(batch, model, load, math_dtype, cluster, hardware, stack)
     prompts = prompt_servers(pools)
@@ -60,23 +58,14 @@ def project_disaggregated(
     gained = tokens_a_step(batch, model, load.draft_acceptance_frac)
     # one step of the decode engine shows the first token, the others as many as a request gains in one
     steps = 1.0 + (load.output_len - 1.0) / gained
-    rounds = load.requests_per_slot
-    requests = np.zeros(len(batch)) + load.concurrency
-    returns = Returns(requests, load.length_spread_frac, None if rounds is None else rounds / 2)
     admission = Admission(stack.admission_steps, batch.dp / batch.attention_dp)
-    found = shares(prompts, decode_steps(pools), admission, between_s, steps, returns, links_per_s)
-    step = decode_step(pools, found.decoding)
-    between_s = between_s + admission.wait_s(found.decoding, step.total_s)
-    decode_s = steps * step.total_s
-    here_s = prompts.residence_s(found.per_s, between_s + decode_s, returns)
-    if rounds is not None:
-        # one of so many rounds starts with all prompts at once
-        here_s = here_s + np.maximum(prompts.first_s(requests) - here_s, 0.0) / rounds
-    most_per_s = np.minimum(np.minimum(prompts.prompts_per_s, links_per_s), pools.seats / decode_s)
-    request_s = np.maximum(between_s + here_s + decode_s, requests / most_per_s)
-    per_s, tpot_s = requests / request_s, step.total_s / gained
+    round_trip = _open if load.request_rate_per_s is not None else _closed
+    found = round_trip(pools, prompts, admission, between_s, steps, links_per_s)
+    step, per_s, tpot_s = found.step, found.per_s, found.step.total_s / gained
     serves = np.where((pools.prefill_needs.requests >= 1) & (pools.decode_needs.requests >= 1), 1.0, np.nan)
-    memory, notes = pool_memory(pools, found.per_s, prompts, between_s, found.decoding)
+    if found.arrivals is not None:
+        serves = np.where(found.arrivals.kept_up, serves, np.nan)
+    memory, notes = pool_memory(pools, per_s, prompts, between_s, found.decoding)
     said = (*notes, *_bound_by(pools, prompts, links_per_s, per_s, found.decoding), *_taken_for_granted(stack))
     return ProjectionBatch(
         batch=batch,
@@ -89,9 +78,9 @@ def project_disaggregated(
         memory=memory,
         metrics=with_figures(
             Metrics(
-                ttft_s=serves * (request_s - (steps - 1.0) * step.total_s),
+                ttft_s=serves * (found.request_s - (steps - 1.0) * step.total_s),
                 tpot_s=serves * tpot_s,
-                request_latency_s=serves * request_s,
+                request_latency_s=serves * found.request_s,
                 decode_tokens_per_s_per_chip=serves * per_s * load.output_len / cluster.chips,
                 total_tokens_per_s_per_chip=serves * per_s * (load.input_len + load.output_len) / cluster.chips,
                 max_concurrency=np.where(
@@ -111,8 +100,67 @@ def project_disaggregated(
         power=ChipPower.of(hardware),
         links=Links(pools.decode.routes, hardware),
         hardware=hardware,
+        arrivals=found.arrivals,
         assumptions=(*assumptions, *said, *speculation_assumptions(batch, model, load.draft_acceptance_frac)),
     )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The steady state of both pools (columns): requests a second, seconds of each, how many decode, their step."""
+
+    per_s: Column
+    request_s: Column
+    decoding: Column
+    step: BreakdownColumns
+    arrivals: ArrivalLimit | None = None
+
+
+def _closed(
+    pools: Pools,
+    prompts: PromptServers,
+    admission: Admission,
+    between_s: Column,
+    steps: Column,
+    links_per_s: Column,
+) -> _Found:
+    """Requests in flight that are followed by another one when they are done."""
+    load, rounds = pools.load, pools.load.requests_per_slot
+    requests = np.zeros_like(between_s) + load.concurrency
+    returns = Returns(requests, load.length_spread_frac, None if rounds is None else rounds / 2)
+    found = shares(prompts, decode_steps(pools), admission, between_s, steps, returns, links_per_s)
+    step = decode_step(pools, found.decoding)
+    between_s = between_s + admission.wait_s(found.decoding, step.total_s)
+    decode_s = steps * step.total_s
+    here_s = prompts.residence_s(found.per_s, between_s + decode_s, returns)
+    if rounds is not None:
+        # one of so many rounds starts with all prompts at once
+        here_s = here_s + np.maximum(prompts.first_s(requests) - here_s, 0.0) / rounds
+    most_per_s = np.minimum(np.minimum(prompts.prompts_per_s, links_per_s), pools.seats / decode_s)
+    request_s = np.maximum(between_s + here_s + decode_s, requests / most_per_s)
+    return _Found(requests / request_s, request_s, found.decoding, step)
+
+
+def _open(
+    pools: Pools,
+    prompts: PromptServers,
+    admission: Admission,
+    between_s: Column,
+    steps: Column,
+    links_per_s: Column,
+) -> _Found:
+    """Requests that arrive at a rate. What the pools can do at most is said beside it: prompts, transfers, and what
+    decodes in all seats; waits for a seat are left out below that."""
+    rate_per_s = pools.load.request_rate_per_s
+    assert rate_per_s is not None
+    table = decode_steps(pools)
+    seats_per_s = table.decoding[-1] / (steps * table.step_s[-1])
+    limit = ArrivalLimit(rate_per_s, np.minimum(np.minimum(prompts.prompts_per_s, links_per_s), seats_per_s))
+    found = arriving(table, steps, rate_per_s)
+    step = decode_step(pools, found.decoding)
+    here_s = prompts.met_s(found.per_s, random=pools.load.arrivals == "poisson")
+    request_s = between_s + admission.wait_s(found.decoding, step.total_s) + here_s + steps * step.total_s
+    return _Found(found.per_s, request_s, found.decoding, step, limit)
 
 
 def _steps(

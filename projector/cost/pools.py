@@ -113,6 +113,24 @@ class PromptServers:
         residence: Column = waits_s + rest_s + own_s + self.behind_s
         return residence
 
+    def met_s(self, per_s: Column, *, random: bool) -> Column:
+        """Seconds a prompt is here when `per_s` arrive a second whether or not others are done; inf past the rate.
+
+        Its own step with those that came in one, and where arrivals are random the longer of the rest of the step under
+        way, where several share one, and the wait for m servers with Poisson arrivals and service S of one length, half
+        of Sakasegawa's M/M/m (Ann. Inst. Statist. Math. 29 (1977)):
+
+            W = rho^(sqrt(2 (m + 1)) - 1) / (1 - rho) S / (2 m),  rho = x S / m
+        """
+        m, service_s = self.ranks, self.full_s / self.most
+        own_s = self.step_s(self.together(per_s))
+        load = per_s * service_s / m
+        left = np.where(load < 1, 1 - load, np.nan)
+        wait_s = load ** (np.sqrt(2 * (m + 1)) - 1) / left * service_s / (2 * m)
+        rest_s = np.where(self.most > 1, np.minimum(per_s * self.one_s / m, 1.0) * own_s / 2, 0.0)
+        here: Column = own_s + self.behind_s + (np.maximum(wait_s, rest_s) if random else 0.0)
+        return np.where(load < 1, here, np.inf)
+
     def first_s(self, requests: Column) -> Column:
         """Mean seconds here of so many prompts that arrive at once."""
         a_rank = np.maximum(requests / self.ranks, 1.0)
@@ -214,3 +232,13 @@ def shares(
         )
         low, high = np.where(too_many, low, middle), np.where(too_many, middle, high)
     return Shares(per_s=low / (decode_steps * steps.at(low)), decoding=low)
+
+
+def arriving(steps: DecodeSteps, decode_steps: Column, per_s: float) -> Shares:
+    """How many decode where `per_s` arrive a second: n = x decode_steps t(n), at most the seats there are."""
+    low, high = np.zeros_like(decode_steps), steps.decoding[-1]
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        too_few = middle < per_s * decode_steps * steps.at(middle)
+        low, high = np.where(too_few, middle, low), np.where(too_few, high, middle)
+    return Shares(per_s=np.full_like(decode_steps, per_s), decoding=high)

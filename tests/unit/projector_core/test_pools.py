@@ -307,9 +307,34 @@ def test_prefill_pool_keeps_the_rules_of_every_engine() -> None:
     }
 
 
-def test_open_arrivals_are_refused_with_a_way_out() -> None:
-    load = WorkloadSpec(
-        phase="serving", input_len=100, output_len=10, concurrency=4, request_rate_per_s=1.0, arrivals="poisson"
-    )
-    with pytest.raises(InvalidDescription, match="poisson arrivals at a prefill pool are not modelled"):
-        projected(pools(), load)
+def arriving(rate: float, arrivals: str = "poisson") -> WorkloadSpec:
+    values = {"input_len": 4096, "output_len": 64, "request_rate_per_s": rate, "arrivals": arrivals}
+    return WorkloadSpec.model_validate({"phase": "serving"} | values)
+
+
+def test_requests_that_arrive_wait_for_prefill_the_longer_the_more_they_are() -> None:
+    waits = [ttft_s(projected(pools(), arriving(rate))) for rate in (0.01, 5.0, 8.0)]
+    assert waits == sorted(waits)
+    alone = ttft_s(projected(pools(), serving(1, input_len=4096, output_len=64)))
+    assert waits[0] == pytest.approx(alone, rel=0.01)
+    # evenly spaced ones do not meet
+    assert ttft_s(projected(pools(), arriving(8.0, "deterministic"))) < waits[2]
+    assert throughput(projected(pools(), arriving(5.0))) == pytest.approx(5.0 * 64)
+
+
+def test_pools_that_do_not_keep_up_with_arrivals_are_refused_with_what_they_can_do() -> None:
+    found = projected(pools(), arriving(1000.0))
+    assert found.ttft_s is None
+    (refusal,) = found.rejections
+    assert refusal.rule == "request_rate_per_s"
+    two = projected(pools(prefill_replicas=2), arriving(1000.0))
+    assert two.rejections[0].limit == pytest.approx(2 * refusal.limit, rel=0.01)
+
+
+def test_both_modes_answer_a_rate_in_one_batch() -> None:
+    hardware = switched_chip()
+    plans = [ParallelismPlan(phase="serving", dp=2), pools()]
+    many = project_many(PlanBatch.from_plans(plans), arriving(5.0), dense_model(), cluster(hardware, 2), hardware)
+    for index, plan in enumerate(plans):
+        alone = project(plan, arriving(5.0), dense_model(), cluster(hardware, 2), hardware)
+        assert many[index].model_dump() == alone.model_dump()
