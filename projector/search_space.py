@@ -32,7 +32,6 @@ from projector.search.blocks import (
 from projector.search.factors import divisors, ordered_factorisations
 from projector.search.layouts import FEWEST_TOKENS_A_CP_RANK, as_batch, short_of_tokens
 from projector.search.menu import Search, require_usable
-from projector.search.pools import pools_are_modelled
 from projector.search.rows import Rows
 from projector.search.training import sequences_per_step
 from projector.specs.architecture import ModelArchitecture
@@ -167,7 +166,6 @@ def _notes(search: Search, cluster: ClusterSpec) -> tuple[str, ...]:
         *_cluster_note(cluster, search.cluster),
         *_unknown_notes(search.architecture, search.hardware),
         *_training_notes(search),
-        *_serving_notes(search),
     )
 
 
@@ -229,13 +227,6 @@ def _training_notes(search: Search) -> tuple[str, ...]:
             f"a global batch of {sequences} shares no factor with {devices} devices: no data parallelism divides both"
         )
     return tuple(notes)
-
-
-def _serving_notes(search: Search) -> tuple[str, ...]:
-    """What a load keeps out of a serving search."""
-    if search.workload.phase != "serving" or pools_are_modelled(search.workload):
-        return ()
-    return ("prefill pools are left out: requests that arrive at a rate are not modelled there",)
 
 
 def _unknown_notes(architecture: ModelArchitecture | None, hardware: HardwareProfile | None) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from projector.admissible import admissible
 from projector.search.factors import divisors
 from projector.search.menu import Search
-from projector.specs.workload import WorkloadSpec
 
 DEGREES = ("prefill_tp", "prefill_pp", "prefill_attention_dp", "prefill_ep", "prefill_etp")
 Pool = dict[str, int]
@@ -15,10 +14,8 @@ def pool_forms(search: Search, shares: tuple[int, ...]) -> list[Pool]:
 
     shares: a pool takes one of so many parts of the devices, or all but one of them. Its engines are as large as a fast
     domain, or half of that: slices of every layer (tp), or with experts also whole requests a rank and experts spread
-    (attention_dp, ep). None under a load that pools are not modelled for.
+    (attention_dp, ep).
     """
-    if not pools_are_modelled(search.workload):
-        return [NO_POOL]
     fixed = {name: int(value) for name, value in search.constraints.fixed.items() if name in NO_POOL}
     own: Pool = {name: int(getattr(search.base, name)) for name in NO_POOL}
     forms: list[Pool] = [NO_POOL, own, own | fixed]
@@ -30,12 +27,6 @@ def pool_forms(search: Search, shares: tuple[int, ...]) -> list[Pool]:
             forms += [form | fixed for form in _engines(search, part)]
     distinct = list({tuple(form.items()): form for form in forms}.values())
     return [form for form in distinct if _possible(search, form)]
-
-
-def pools_are_modelled(workload: WorkloadSpec) -> bool:
-    """Whether a prefill pool can be projected under this load: requests that arrive at a rate cannot be followed there
-    (`projector.disaggregated`)."""
-    return workload.request_rate_per_s is None and workload.arrivals in (None, "closed")
 
 
 def pool_devices(pool: Pool) -> int:

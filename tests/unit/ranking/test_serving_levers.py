@@ -3,13 +3,10 @@
 import pytest
 
 from projector.catalog import architecture, chip
-from projector.ranking.rank import rank_space
-from projector.ranking.task import Task
 from projector.search.serving import NARROWINGS
 from projector.search_space import explore, explore_in_blocks
 from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
-from projector.specs.objective import Slo
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
 from projector.specs.workload import WorkloadSpec
@@ -130,18 +127,3 @@ def test_a_space_held_at_once_is_bounded_too() -> None:
     space = explore(*given("deepseek-r1", "mi355x", FREE, chips=16), None)
     assert len(space.plans) <= 60_000
     assert any("left as they are" in note for note in space.notes)
-
-
-def test_under_a_rate_of_arrivals_no_pool_is_tried_and_the_notes_say_so() -> None:
-    arriving = WorkloadSpec(
-        phase="serving", input_len=1024, output_len=128, request_rate_per_s=4.0, arrivals="poisson", precision="fp8"
-    )
-    asked = given("llama-3.1-8b", "h100-sxm", Constraints(), load=arriving)
-    space = explore(*asked, None)
-    assert values(space.plans, "prefill_replicas") == {0}
-    assert any("prefill pools are left out" in note for note in space.notes)
-    load, model, cluster, hardware, _ = asked
-    found = rank_space(Task(load, model, cluster, hardware, slo=Slo(ttft_ms=2000, tpot_ms=50)))
-    best = found.ranked[0].projection
-    assert best.decode_tokens_per_s_per_chip == pytest.approx(4.0 * 128 / 8, rel=0.01)
-    assert found.notes == space.notes
