@@ -143,7 +143,7 @@ SERVING_OBJECTIVES: tuple[Objective, ...] = (
         unit="requests",
         direction="maximise",
         phases=("serving",),
-        meaning=("requests that may run at once over the fleet; under latency budgets see `sustainable_concurrency`"),
+        meaning="requests that may run at once over the fleet, whatever their latencies",
         formula="min(max_concurrent_sequences, engines * max_num_seqs)",
         aliases=("sustainable_concurrency",),
     ),
