@@ -28,7 +28,6 @@ STACKS: tuple[ServingStack, ...] = (
         last_seen=(0, 14),
         narrow_kv_dtype="fp8",
         seats=2048,
-        prefix_caching=False,
     ),
     ServingStack(
         name="TensorRT-LLM since 0.20 (PyTorch)",
@@ -72,7 +71,7 @@ STACKS: tuple[ServingStack, ...] = (
         last_seen=(0, 5, 9),
     ),
     ServingStack(name="vLLM on TPU", engine="vllm-tpu", since=(0,), last_seen=(0, 12)),
-    ServingStack(name="Transformers NeuronX", engine="neuronx", since=(2,), last_seen=(2, 18), prefix_caching=False),
+    ServingStack(name="Transformers NeuronX", engine="neuronx", since=(2,), last_seen=(2, 18)),
 )
 # other spellings, the longest first
 SPELLINGS = {

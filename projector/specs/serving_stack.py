@@ -49,7 +49,6 @@ class ServingStack(Record):
     narrow_kv_dtype: Dtype = Field("bf16", description="KV cache unless told otherwise, beside 8- and 4-bit weights")
     seats: int = Field(256, ge=1, description="requests an engine decodes at once unless told otherwise")
     step_tokens: int = Field(8192, ge=1, description="tokens a step takes unless told otherwise")
-    prefix_caching: bool = Field(True, description="whether prompts share cached prefixes unless told otherwise")
     fitted: tuple[tuple[str, int], ...] = Field((), description="(fitted value, points that bear on it)")
 
     def on(self, hardware: HardwareProfile) -> HardwareProfile:
