@@ -83,9 +83,7 @@ def project_disaggregated(
                 request_latency_s=serves * found.request_s,
                 decode_tokens_per_s_per_chip=serves * per_s * load.output_len / cluster.chips,
                 total_tokens_per_s_per_chip=serves * per_s * (load.input_len + load.output_len) / cluster.chips,
-                max_concurrency=np.where(
-                    pools.prefill_needs.requests >= 1, pools.decode_needs.requests * batch.dp, 0.0
-                ),
+                max_concurrency=np.where(np.isnan(serves), 0.0, pools.decode_needs.requests * batch.dp),
             ),
             _steps(pools, prompts, step, per_s, hardware),
             Request(load.input_len, load.output_len, load.prefix_hit_frac),

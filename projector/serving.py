@@ -49,7 +49,8 @@ def project_serving(
     """
     check_drafters(batch, model)
     engine = Engine.of(batch, model, math_dtype, cluster, stack.on(hardware), load.expert_imbalance)
-    needs = engine_needs(engine, load, hardware, held_tokens(load.input_len, load.output_len, stack))
+    tokens = held_tokens(load.input_len, load.output_len, stack, load.length_spread_frac)
+    needs = engine_needs(engine, load, hardware, tokens)
     fleet = fleet_of(batch, load, needs)
     wanted = np.minimum(fleet.offered, batch.max_num_seqs) / batch.attention_dp
     own_input = (1.0 - load.prefix_hit_frac) * load.input_len
@@ -76,7 +77,7 @@ def project_serving(
                 request_latency_s=serves * latencies.request_s,
                 decode_tokens_per_s_per_chip=per_chip * load.output_len,
                 total_tokens_per_s_per_chip=per_chip * (load.input_len + load.output_len),
-                max_concurrency=needs.requests * batch.dp,
+                max_concurrency=np.where(needs.requests >= 1, needs.requests * batch.dp, 0.0),
             ),
             _steps(engine, found, needs, hardware),
             Request(load.input_len, load.output_len, load.prefix_hit_frac),

@@ -92,7 +92,7 @@ def with_figures(
         "decode_step_ms_mixed": s_to_ms(1.0) * found.mixed_step_s,
         "iteration_ms": s_to_ms(1.0) * found.step_s,
         "max_concurrent_sequences": m.max_concurrency,
-        "max_sustainable_concurrency": found.seats,
+        "max_sustainable_concurrency": np.minimum(found.seats, m.max_concurrency),
         "mixed_step_fraction_pct": 100.0 * found.mixed_frac,
         "tpot_pollution_pct": 100.0 * np.maximum(found.step_s / found.pure_step_s - 1.0, 0.0),
         "prefill_comm_ms": s_to_ms(1.0) * found.prefill_comm_s,

@@ -171,3 +171,15 @@ def test_requests_past_the_pool_wait() -> None:
     assert more.tpot_s == pytest.approx(full.tpot_s, rel=0.02)
     assert more.ttft_s > 1.5 * full.ttft_s
     assert more.decode_tokens_per_s_per_chip == pytest.approx(full.decode_tokens_per_s_per_chip, rel=0.02)
+
+
+def test_ranks_that_hold_half_a_request_each_hold_none_together() -> None:
+    room = memory(engine(), serving(4)).kv_pool_bytes
+    assert room is not None
+    tokens = int(room / 0.6 / a_request(dense_model(), 1.0))
+    found = projected(engine(dp=8, attention_dp=8), serving(8, input_len=tokens, output_len=2))
+    assert found.tpot_s is None
+    assert found.max_concurrency == 0
+    assert found.rejections
+    assert found.serving is not None
+    assert found.serving.max_sustainable_concurrency == 0
