@@ -79,7 +79,7 @@ def pools_of(
     together = np.maximum(prompts.fit_in_budget, 1.0)
     held = Held(load.input_len - cached, cached)
     # a decode engine has no prefix cache: what arrives is the whole prompt's
-    kept = Held(held_tokens(load.input_len, load.output_len, stack))
+    kept = Held(held_tokens(load.input_len, load.output_len, stack, load.length_spread_frac))
     return Pools(
         prefill=prefill,
         decode=decode,
@@ -119,7 +119,7 @@ def _prefill_work(prompts: Prompts, together: Column) -> StepWork:
 def _decode_work(engine: Engine, load: Load, a_rank: Column) -> StepWork:
     """A pure decode step, drafted tokens included; a pp-th of the rank's requests in each slot of the pipeline."""
     zero = np.zeros(len(engine.batch))
-    context = zero + load.input_len + load.output_len / 2
+    context = zero + load.context
     decoding, rows_each = np.maximum(a_rank / engine.degrees.pp, 1.0), 1.0 + engine.batch.speculative_tokens
     return StepWork(decoding, context, zero, zero + 1.0, context, zero + 1.0, rows_each=rows_each)
 
@@ -167,7 +167,7 @@ def _host_s(pools: Pools, decoding: Column) -> Column:
     """Time of a decode step that the engine adds: its own, and what searching for n-grams takes."""
     batch, load = pools.decode.batch, pools.load
     a_rank = np.maximum(decoding / batch.dp, 1.0)
-    return pools.stack.step_s + drafting_host_s(batch, a_rank, load.input_len + load.output_len / 2)
+    return pools.stack.step_s + drafting_host_s(batch, a_rank, load.context)
 
 
 def decode_step(pools: Pools, decoding: Column) -> BreakdownColumns:

@@ -19,9 +19,13 @@ from projector.graph.columns import Column, Switch
 from projector.specs.serving_stack import ServingStack
 
 
-def held_tokens(input_len: float, output_len: float, stack: ServingStack) -> float:
-    """Tokens of the KV pool that a running request keeps from others in the mean."""
-    return input_len + output_len * (1.0 if stack.admission == "reserve" else 0.5)
+def held_tokens(input_len: float, output_len: float, stack: ServingStack, length_spread_frac: float = 0.0) -> float:
+    """Tokens of the KV pool that a running request keeps from others in the mean.
+
+    Long answers are met the more often the longer they run: E[o^2] / E[o], as in `projector.serving_load.Load.context`.
+    """
+    met = output_len * (1 + length_spread_frac**2 / 3)
+    return input_len + met * (1.0 if stack.admission == "reserve" else 0.5)
 
 
 def recomputed_prompts(

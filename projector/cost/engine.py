@@ -27,9 +27,10 @@ from projector.specs.software import SERVING
 # Host time of a launch through the Python of an engine's layers over that of a bare one. Assumed: a third of what
 # Megatron-LM's eager modules show (Software.host_factor).
 HOST_FACTOR = 4.0
-# What a kernel pays beside its work, in floors of a kernel: the one before it drains, it fills. Of 0 to 2 the measured
-# serving points (TPOT of 162 dense and 460 MoE ones) have the least error with 2; with more than this one eight B200
-# would decode a 70B model less than four times as fast as one. GPUs alone: compiled programs have no such gaps.
+# What a kernel pays beside its work, in floors of a kernel: the one before it drains, it fills. Of 0.75 to 2 the
+# measured serving points (TPOT of 162 dense and 460 MoE ones) have the least error with 2; with more than this one
+# eight B200 would decode a 70B model less than four times as fast as one. GPUs alone: compiled programs have no such
+# gaps.
 KERNEL_DRAIN_FRAC = 1.4
 # What a collective pays beside its transfers, in floors: it is a kernel like others.
 COLLECTIVE_FLOORS = 1.0

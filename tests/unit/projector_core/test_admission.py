@@ -71,3 +71,14 @@ def test_what_a_full_pool_does_to_requests_is_said() -> None:
     assert any("none is preempted" in text for text in waits)
     assert any("computed again" in text for text in preempts)
     assert not any("KV pool is full" in text for text in room)
+
+
+def test_long_answers_are_met_the_more_often_the_longer_they_run() -> None:
+    # uniform from 0 to 2 x 600: E[o^2] / E[o] = 800
+    assert held_tokens(1000, 600, RESERVE, 1.0) == pytest.approx(1800)
+    assert held_tokens(1000, 600, ANY_ENGINE, 1.0) == pytest.approx(1400)
+    spread = LONG_ANSWERS.model_copy(update={"length_spread_frac": 0.9})
+    alike, varied = (projected(ANY_ENGINE, load).max_concurrency for load in (LONG_ANSWERS, spread))
+    assert alike is not None
+    assert varied is not None
+    assert varied < 0.85 * alike

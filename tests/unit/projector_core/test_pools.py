@@ -338,3 +338,10 @@ def test_both_modes_answer_a_rate_in_one_batch() -> None:
     for index, plan in enumerate(plans):
         alone = project(plan, arriving(5.0), dense_model(), cluster(hardware, 2), hardware)
         assert many[index].model_dump() == alone.model_dump()
+
+
+def test_decode_pool_meets_long_answers_as_often_as_an_engine_of_one_pool() -> None:
+    load = serving(64, input_len=64, output_len=8192)
+    spread = load.model_copy(update={"length_spread_frac": 0.9})
+    alike, varied = (projected(pools(max_num_seqs=64), one) for one in (load, spread))
+    assert tpot_s(varied) > 1.02 * tpot_s(alike)
