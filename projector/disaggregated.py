@@ -62,7 +62,8 @@ def project_disaggregated(
     round_trip = _open if load.request_rate_per_s is not None else _closed
     found = round_trip(pools, prompts, admission, between_s, steps, links_per_s)
     step, per_s, tpot_s = found.step, found.per_s, found.step.total_s / gained
-    serves = np.where((pools.prefill_needs.requests >= 1) & (pools.decode_needs.requests >= 1), 1.0, np.nan)
+    holds = (pools.prefill_needs.requests >= 1) & (pools.decode_needs.requests >= 1)
+    serves = np.where(holds, 1.0, np.nan)
     if found.arrivals is not None:
         serves = np.where(found.arrivals.kept_up, serves, np.nan)
     memory, notes = pool_memory(pools, per_s, prompts, between_s, found.decoding)
@@ -83,7 +84,7 @@ def project_disaggregated(
                 request_latency_s=serves * found.request_s,
                 decode_tokens_per_s_per_chip=serves * per_s * load.output_len / cluster.chips,
                 total_tokens_per_s_per_chip=serves * per_s * (load.input_len + load.output_len) / cluster.chips,
-                max_concurrency=np.where(np.isnan(serves), 0.0, pools.decode_needs.requests * batch.dp),
+                max_concurrency=np.where(holds, pools.decode_needs.requests * batch.dp, 0.0),
             ),
             _steps(pools, prompts, step, per_s, hardware),
             Request(load.input_len, load.output_len, load.prefix_hit_frac),
@@ -194,7 +195,7 @@ def _bound_by(
 ) -> tuple[Assumption, ...]:
     """Which pool holds the throughput down, where one does: that works at more than nine tenths of what it can."""
     nearly = 0.9
-    seats = decoding > nearly * pools.seats
+    seats = (decoding > nearly * pools.seats) & (pools.load.concurrency > pools.seats)
     return (
         Assumption("the prefill pool holds the throughput down", per_s > nearly * prompts.prompts_per_s),
         Assumption("the link between the pools holds the throughput down", per_s > nearly * links_per_s),

@@ -345,3 +345,10 @@ def test_decode_pool_meets_long_answers_as_often_as_an_engine_of_one_pool() -> N
     spread = load.model_copy(update={"length_spread_frac": 0.9})
     alike, varied = (projected(pools(max_num_seqs=64), one) for one in (load, spread))
     assert tpot_s(varied) > 1.02 * tpot_s(alike)
+
+
+def test_no_request_waits_for_a_seat_where_there_is_one_for_each() -> None:
+    load = serving(16, input_len=64, output_len=4096)
+    enough, few = (projected(pools(max_num_seqs=seats), load) for seats in (16, 8))
+    assert not any("no seats for more" in one for one in enough.assumptions)
+    assert any("no seats for more" in one for one in few.assumptions)
