@@ -86,7 +86,7 @@ def project_disaggregated(
                 total_tokens_per_s_per_chip=serves * per_s * (load.input_len + load.output_len) / cluster.chips,
                 max_concurrency=np.where(holds, pools.decode_needs.requests * batch.dp, 0.0),
             ),
-            _steps(pools, prompts, step, per_s, hardware),
+            _steps(pools, prompts, found, hardware),
             Request(load.input_len, load.output_len, load.prefix_hit_frac),
             batch,
             model,
@@ -162,18 +162,17 @@ def _open(
     return _Found(found.per_s, request_s, found.decoding, step, limit)
 
 
-def _steps(
-    pools: Pools, prompts: PromptServers, step: BreakdownColumns, per_s: Column, hardware: HardwareProfile
-) -> Steps:
+def _steps(pools: Pools, prompts: PromptServers, found: _Found, hardware: HardwareProfile) -> Steps:
     """What the figures follow from beside the metrics: no step is mixed, prompts have engines of their own."""
-    batch, none = pools.decode.batch, np.zeros(len(pools.decode.batch))
-    busy_frac = np.minimum(per_s / prompts.prompts_per_s, 1.0)
+    batch, step, none = pools.decode.batch, found.step, np.zeros(len(pools.decode.batch))
+    busy_frac = np.minimum(found.per_s / prompts.prompts_per_s, 1.0)
+    decoding_frac = np.minimum(found.decoding / batch.dp * batch.attention_dp, 1.0)
     power, watts = ChipPower.of(hardware), None
     if power is not None:
         beside_s = np.maximum(prompts.one_s - prompts.comm_s, 0.0)
         prefill_w = power.mean_serving_w(beside_s, none, prompts.comm_s, none, busy_frac)
         waits_s = step.idle_s + step.exposed_copy_s
-        decode_w = power.mean_serving_w(none, step.compute_s, step.exposed_communication_s, waits_s, 1.0)
+        decode_w = power.mean_serving_w(none, step.compute_s, step.exposed_communication_s, waits_s, decoding_frac)
         ranks = prompts.ranks * pools.prefill.degrees.tp * pools.prefill.degrees.pp
         decoding = batch.dp * batch.tp * batch.pp
         watts = (ranks * prefill_w + decoding * decode_w) / (ranks + decoding)

@@ -72,12 +72,14 @@ def open_service(
         t = step(t): the mean step, of which rate x t prompts and rate x t x Z decoding requests make the content
         TTFT = overhead + wait for a seat + wait for a step + chunks x t_mixed;  latency = TTFT + Z t
 
-    Capacity is the throughput of the closed loop that takes every seat, `fleet.running` of each engine. Above it
-    requests pile up without end: no latency is a number, the step is that of a full engine.
+    Capacity is the throughput of the closed loop that takes every seat, `fleet.running` of each engine, none of which
+    is taken by what a request spends outside the engine. Above it requests pile up without end: no latency is a
+    number, the step is that of a full engine.
     Left out: preemption below the capacity.
     """
     batch, random = engine.batch, load.arrivals == "poisson"
-    full = closed_service(engine, replace(load, requests_per_slot=None), fleet.all_taken(), again, stack)
+    inside = stack.model_copy(update={"request_s": 0.0})
+    full = closed_service(engine, replace(load, requests_per_slot=None), fleet.all_taken(), again, inside)
     gained, steps = _decode_steps(engine, load)
     each = rate_per_s / batch.dp
 

@@ -105,15 +105,17 @@ def latencies(
         TPOT = mean step / tokens gained in it, latency = TTFT + Z mean step
 
     R is counted in steps (`closed_loop`). Who is alone on an engine is looked at once. The queue holds what the engine
-    cannot run at once: with N in flight and c running, N / c times the service time by Little's law. A chunk passes
-    every stage before the next one of its prompt starts.
+    cannot run at once: with N in flight and c running, each S seconds in its seat, a request takes N / c S by Little's
+    law. The overhead takes no seat: it hides behind the queue. A chunk passes every stage before the next one of its
+    prompt starts.
     """
     cycle_s = engine.degrees.pp * np.maximum(mixed.length_s, pure.length_s) + stack.step_s
     admission_s = np.minimum(loop.beside_prefill, 1.0) * stack.admission_steps * step_s
     prefill_s = loop.prefill_steps * cycle_s
     first_s = stack.request_s + admission_s + prefill_s
     service_s = first_s + loop.decode_steps * step_s
-    queue_s = np.maximum(fleet.offered / fleet.running - 1, 0.0) * service_s
+    seat_s = service_s - stack.request_s
+    queue_s = np.maximum(fleet.offered / fleet.running * seat_s - service_s, 0.0)
     return Latencies(
         queue_s=queue_s,
         prefill_s=prefill_s,

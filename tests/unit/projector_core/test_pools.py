@@ -352,3 +352,15 @@ def test_no_request_waits_for_a_seat_where_there_is_one_for_each() -> None:
     enough, few = (projected(pools(max_num_seqs=seats), load) for seats in (16, 8))
     assert not any("no seats for more" in one for one in enough.assumptions)
     assert any("no seats for more" in one for one in few.assumptions)
+
+
+def test_decode_engines_without_requests_draw_what_an_idle_chip_draws() -> None:
+    idle, busy = (projected(pools(), load, hardware=chip("h200")) for load in (arriving(1e-4), serving(64)))
+    assert power_w(idle) == pytest.approx(0.15 * 700, rel=0.01)
+    assert power_w(busy) > 2 * power_w(idle)
+
+
+def power_w(found: Projection) -> float:
+    assert found.serving is not None
+    assert found.serving.avg_power_w is not None
+    return found.serving.avg_power_w

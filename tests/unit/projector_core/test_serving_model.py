@@ -238,3 +238,15 @@ def test_few_tokens_touch_few_experts() -> None:
 def test_pipeline_of_a_lone_request_is_mostly_empty() -> None:
     found = projected(engine(pp=4), serving(1)).breakdown
     assert found.bubble_s == pytest.approx(3 / 4 * found.total_s, rel=0.05)
+
+
+def test_time_outside_the_engine_takes_no_seat() -> None:
+    # HTTP and tokeniser last longer than a short answer: meanwhile others have the only seat
+    load, plan = serving(8, input_len=16, output_len=2), engine(max_num_seqs=1)
+    alone, eight = (projected(plan, load.model_copy(update={"concurrency": n})) for n in (1, 8))
+    assert alone.request_latency_s is not None
+    assert eight.request_latency_s is not None
+    seat_s = alone.request_latency_s - ANY_ENGINE.request_s
+    assert eight.request_latency_s == pytest.approx(max(8 * seat_s, alone.request_latency_s), rel=0.02)
+    rate = load.model_copy(update={"concurrency": None, "request_rate_per_s": 1e4, "arrivals": "deterministic"})
+    assert projected(plan, rate).rejections[0].limit == pytest.approx(1 / seat_s, rel=0.02)
