@@ -41,6 +41,10 @@ class InvalidDescription(ShardwiseError):
     http_status = 422
 
 
+# characters of a wrong name that are told back and compared: no known one is as long
+LONGEST_SHOWN = 200
+
+
 class UnknownName(InvalidDescription):
     """A name that is in no catalogue; `nearest` holds the closest known ones."""
 
@@ -48,6 +52,7 @@ class UnknownName(InvalidDescription):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
+        name = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..."
         self.kind = kind
         self.name = name
         self.nearest = tuple(get_close_matches(name.lower(), known, n=3, cutoff=0.4))

@@ -160,3 +160,9 @@ def test_copies_make_other_degrees_divide():
 def test_libraries_that_move_the_cache_between_pools_are_those_of_the_vendor():
     assert choices("kv_transfer").values == ("auto", "nixl", "mooncake")
     assert "mori" in choices("kv_transfer", chip_id="mi355x").values
+
+
+def test_a_wrong_name_without_end_is_told_back_in_part():
+    error = UnknownName("objective", "ttft" + "x" * 100_000, ["ttft_ms"])
+    assert len(str(error)) < 300
+    assert error.name.endswith("...")
