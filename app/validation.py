@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from difflib import get_close_matches
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
@@ -10,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.schemas import FieldProblem
 from projector.errors import InvalidDescription
+from projector.nearest import nearest_names
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -65,7 +65,7 @@ def field_problems(error: ValidationError, model: type[BaseModel]) -> Iterator[F
         path = ".".join(str(part) for part in item["loc"])
         if item["type"] == "extra_forbidden":
             known = _keys_beside(model, item["loc"])
-            nearest = tuple(get_close_matches(str(item["loc"][-1]).lower(), known, n=3, cutoff=0.4))
+            nearest = nearest_names(str(item["loc"][-1]), known)
             message = "unknown key" if nearest else f"unknown key; known: {', '.join(known)}"
             yield FieldProblem(path=path, message=message, nearest=nearest)
         else:

@@ -18,8 +18,9 @@ An infeasible plan is never an exception: it is a `Rejection` value (`projector.
 """
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import ClassVar
+
+from projector.nearest import nearest_names
 
 
 class ShardwiseError(Exception):
@@ -55,7 +56,7 @@ class UnknownName(InvalidDescription):
         name = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..."
         self.kind = kind
         self.name = name
-        self.nearest = tuple(get_close_matches(name.lower(), known, n=3, cutoff=0.4))
+        self.nearest = nearest_names(name, known)
         listed = ", ".join(self.nearest or tuple(known[:10]))
         label = "nearest known" if self.nearest else "known"
         super().__init__(f"unknown {kind} {name!r}", hint=f"{label}: {listed}" if listed else "")
