@@ -110,12 +110,13 @@ def show_projection(answer: ProjectAnswer) -> None:
     section(out, "Projection")
     rows = [
         ("step time [ms]", ms(projection.step_time_s)),
-        (f"range [ms], {plain(interval.basis)}", f"{ms(interval.low)} to {ms(interval.high)}"),
+        ("range [ms]", f"{ms(interval.low)} to {ms(interval.high)}"),
         *wording.figures(projection),
         ("memory of the fullest device [GB]", wording.memory_text(projection)),
         ("verdict", plain(wording.verdict(projection))),
     ]
     out.print(table(("figure", "value"), rows, (LEFT, RIGHT)))
+    paragraph(out, f"range: {plain(interval.basis)}")
     section(out, "Where a step goes")
     out.print(breakdown_table(projection.breakdown))
     if projection.links:

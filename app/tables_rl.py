@@ -23,13 +23,14 @@ def show_rl(answer: RlAnswer) -> None:
     section(out, "Projection")
     rows = [
         ("step time [ms]", ms(found.step_time_s)),
-        (f"range [ms], {plain(interval.basis)}", f"{ms(interval.low)} to {ms(interval.high)}"),
+        ("range [ms]", f"{ms(interval.low)} to {ms(interval.high)}"),
         ("tokens/s/chip, prompts and responses", f"{found.tokens_per_s_per_chip:,.0f}"),
         ("memory of a trainer's device [GB]", gb(found.training_memory.total_bytes)),
         ("memory of an engine's device [GB]", gb(found.rollout_memory.total_bytes)),
         ("verdict", plain(found.fit)),
     ]
     out.print(table(("figure", "value"), rows, (LEFT, RIGHT)))
+    paragraph(out, f"range: {plain(interval.basis)}")
     section(out, "Phases")
     phases = [
         (words(phase.name), phase.pool, ms(phase.time_s), percent(phase.time_s / found.step_time_s))

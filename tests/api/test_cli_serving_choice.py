@@ -107,3 +107,12 @@ def test_the_traffic_is_stated_alike_to_project_and_to_rank(capsys) -> None:
 def test_traffic_nobody_has_is_refused(traffic, told, capsys) -> None:
     assert main(["project", *SIZES, "--traffic", traffic, "--plan", "tp=8"]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_a_projection_shows_its_figures_however_long_the_basis_of_its_range(capsys) -> None:
+    arguments = ["project", *SIZES, "--concurrency", "8", "--plan", "tp=8"]
+    assert main([*arguments, "--json"]) == 0
+    tpot_ms = json.loads(capsys.readouterr().out)["projection"]["tpot_s"] * 1e3
+    assert main(arguments) == 0
+    line = next(one for one in capsys.readouterr().out.splitlines() if one.startswith("TPOT [ms]"))
+    assert float(line.split()[-1]) == pytest.approx(tpot_ms, rel=1e-3)
