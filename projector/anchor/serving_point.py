@@ -238,6 +238,8 @@ class Nearness:
         for field in LAYOUT_FIELDS:
             other |= batch.columns[field] != getattr(point.plan, field)
         alike = (batch.prefill_replicas > 0) == (point.plan.prefill_replicas > 0)
+        # what arrives at a rate is done at that rate, however long it takes
+        alike &= workload.request_rate_per_s is None
         for field in SAME:
             alike &= batch.columns[field] == getattr(point.plan, field)
         return cls(np.abs(np.log2(load / its)), np.full(len(batch), float(lengths)), other.astype(np.float64), alike)
@@ -288,6 +290,8 @@ def _said(point: ServingPoint, near: Nearness) -> tuple[Assumption, ...]:
             "kept in part, the less the further load, lengths and layout are",
             near.neighbour,
         ),
-        Assumption("no neighbour of the measured point (numerics, kernels, pools): as modelled", ~near.neighbour),
+        Assumption(
+            "no neighbour of the measured point (numerics, kernels, pools, arrivals): as modelled", ~near.neighbour
+        ),
         *(Assumption(text) for text in point.told),
     )

@@ -151,3 +151,14 @@ def test_a_start_that_is_late_by_some_seconds_is_late_at_every_load_of_the_deplo
     assert corrected[0].ttft_s == pytest.approx(projected(RAN, workload=more)[0].ttft_s + point.late_s)
     other = RAN.model_copy(update={"tp": 4, "dp": 2})
     assert anchored_serving(projected(other), point, CHAT)[0].ttft_s == projected(other)[0].ttft_s
+
+
+def test_a_rate_of_arrivals_is_no_neighbour_of_requests_in_flight() -> None:
+    arriving = CHAT.model_copy(update={"concurrency": None, "request_rate_per_s": 2.0})
+    point = serving_point(projected(RAN), CHAT, measured(1.5, 1.5))
+    modelled = projected(RAN, workload=arriving)
+    corrected = anchored_serving(modelled, point, arriving)
+    rate = corrected.metrics.decode_tokens_per_s_per_chip
+    assert rate is not None
+    assert 8 * rate[0] == pytest.approx(2.0 * 512)
+    assert corrected[0].tpot_s == modelled[0].tpot_s
