@@ -223,7 +223,7 @@ def _unread_figures(model: ModelArchitecture, hardware: HardwareProfile) -> list
     if listed:
         found.append(Assumption(f"figures of {hardware.id} that were recalled, not re-read: {listed}"))
     if "gemm_efficiency_frac" in hardware.calibration.assumed:
-        found.append(Assumption(f"the efficiencies of {hardware.id} are assumed: nothing was measured on it"))
+        found.append(Assumption(f"no kernel was timed on {hardware.id} by itself: its efficiencies are assumed"))
     return found
 
 

@@ -39,7 +39,7 @@ TPOT_KEPT, TTFT_KEPT = (0.87, 0.8, 0.7), (0.85, 0.6, 0.4)
 # what a point and its neighbours share; a ratio measured at one of these says nothing of another
 SAME = (
     "weight_dtype", "compute_dtype", "kv_cache_dtype", "expert_dtype", "speculation", "speculative_tokens",
-    "cuda_graphs", "attention_backend",
+    "cuda_graphs", "cuda_graph_mode", "fused_kernels", "attention_backend", "quick_reduce", "tp_all_reduce",
 )  # fmt: skip
 NEAR_DOUBLINGS = 1.0
 # 10th and 90th percentile of measured over corrected TPOT of the same points, by what differs from the measured one

@@ -27,6 +27,11 @@ def _no_context_parallelism(plans: PlanBatch, _: Setting) -> Breach:
     return breach(plans, plans.cp > 1, plans.cp, 1)
 
 
+def _seats_for_ranks(plans: PlanBatch, _: Setting) -> Breach:
+    """Each attention rank owns whole requests: seats for fewer than one a rank leave ranks idle for good."""
+    return breach(plans, plans.max_num_seqs < plans.attention_dp, plans.max_num_seqs, plans.attention_dp)
+
+
 def _token_budget(plans: PlanBatch, _: Setting) -> Breach:
     """Engines refuse a token budget a step that is smaller than the number of sequences they may run; with attention
     data parallelism both are of one rank."""
@@ -70,6 +75,7 @@ def _copies_need_ep(plans: PlanBatch, _: Setting) -> Breach:
 SERVING_RULES: tuple[Rule, ...] = (
     Rule("training_fields", "training fields set in a serving plan", "!=", _training_fields, SERVING),
     Rule("no_context_parallelism", "cp of a serving plan", ">", _no_context_parallelism, SERVING),
+    Rule("seats_for_ranks", "max_num_seqs against attention_dp:", "<", _seats_for_ranks, SERVING),
     Rule("token_budget", "chunked_prefill_tokens against max_num_seqs:", "<", _token_budget, SERVING),
     Rule("experts_inside_engine", "ep * etp (attention_dp * tp)", "does not divide", _experts_inside_engine, SERVING),
     Rule("step_budget", "max_batched_tokens against max_num_seqs of a rank:", "<", _step_budget, SERVING),

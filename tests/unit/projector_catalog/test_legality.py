@@ -77,6 +77,8 @@ def test_a_broken_training_plan_names_rule_limit_and_overshoot(plan, rule, text)
         (change(ENGINE, tp=4, cp=2), "no_context_parallelism", "cp of a serving plan 2 > 1"),
         (change(ENGINE, chunked_prefill_tokens=32), "token_budget",
          "chunked_prefill_tokens against max_num_seqs: 32 < 64"),
+        (change(ENGINE, tp=1, dp=8, attention_dp=8, max_num_seqs=4), "seats_for_ranks",
+         "max_num_seqs against attention_dp: 4 < 8"),
         (change(ENGINE, tp=4, dp=2, ep=8), "experts_inside_engine", "ep * etp (attention_dp * tp) 8 does not divide 4"),
     ],
 )  # fmt: skip

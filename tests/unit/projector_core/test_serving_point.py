@@ -98,7 +98,7 @@ def test_the_interval_says_how_far_the_neighbour_is() -> None:
         assert one.step_time_interval_s.high == pytest.approx(INTERVALS[kind][1] * one.step_time_s)
 
 
-@pytest.mark.parametrize("changed", [{"weight_dtype": "fp8"}, {"kv_cache_dtype": "fp8"}, {"cuda_graphs": False}])
+@pytest.mark.parametrize("changed", [{"weight_dtype": "fp8"}, {"fused_kernels": False}, {"cuda_graphs": False}])
 def test_what_is_no_neighbour_stays_as_modelled(changed) -> None:
     other = RAN.model_copy(update=changed)
     corrected = anchored_serving(projected(other), serving_point(projected(RAN), CHAT, measured(2.0, 2.0, 0.9)), CHAT)
