@@ -38,7 +38,8 @@ STACKS: tuple[ServingStack, ...] = (
         memory_factor=0.98,
         gemm_factor=1.0,
         link_factor=1.2,
-        fitted=_bearing(1200, 960),
+        admission_steps=2.4,
+        fitted=(*_bearing(1200, 960), ("admission_steps", 987)),
         last_seen=(1, 3),
         narrow_kv_dtype="fp8",
         seats=2048,
@@ -52,7 +53,8 @@ STACKS: tuple[ServingStack, ...] = (
         memory_factor=0.95,
         gemm_factor=0.985,
         link_factor=1.41,
-        fitted=_bearing(943, 856),
+        admission_steps=2.4,
+        fitted=(*_bearing(943, 856), ("admission_steps", 931)),
         last_seen=(0, 19),
     ),
     ServingStack(
@@ -64,8 +66,6 @@ STACKS: tuple[ServingStack, ...] = (
         memory_factor=0.95,
         gemm_factor=0.965,
         link_factor=1.14,
-        # the least error of TTFT in steps of one half; 8.5 to 11.5 with any model on its chip left out, on rows whose
-        # launch polls every 10 to 30 steps beside it
         admission_steps=8.0,
         fitted=(*_bearing(365, 349), ("admission_steps", 365)),
         last_seen=(0, 5, 9),

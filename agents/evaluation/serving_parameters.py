@@ -41,11 +41,15 @@ class ServingParameter:
     def present(self, case: ServingCase) -> float:
         """The value the case is projected with."""
         record: Any = case.stack if self.owner == "stack" else case.hardware.calibration
-        return float(getattr(record, self.field))
+        return float(getattr(record, self.field)) - self._stated(case)
+
+    def _stated(self, case: ServingCase) -> float:
+        """What a row's launch adds to the value: no part of the stack's habit."""
+        return (case.row.wait_steps or 0.0) if self.field == "admission_steps" else 0.0
 
     def scaled(self, case: ServingCase, factor: float) -> ServingCase:
         """The case with the value multiplied."""
-        changed = {self.field: factor * self.present(case)}
+        changed = {self.field: factor * self.present(case) + self._stated(case)}
         if self.owner == "stack":
             return replace(case, stack=case.stack.model_copy(update=changed))
         calibration = case.hardware.calibration.model_copy(update=changed)

@@ -6,6 +6,7 @@ from agents.evaluation.serving_cases import serving_case_of
 from agents.evaluation.serving_csv import read_serving_csv
 from agents.evaluation.serving_launches import Launch, Launched, launch_of
 from agents.evaluation.serving_rows import ServingRow
+from projector.serving_stacks import serving_stack
 
 HEADER = (
     "id,silicon_data_source,backend,backend_version,model_path,system,mode,isl,osl,gemm_quant_mode,moe_quant_mode,"
@@ -71,7 +72,7 @@ def test_the_launch_is_the_case():
 
 def test_other_sources_keep_the_engines_defaults():
     case = serving_case_of(row(source="source_file=/data/own.csv"))
-    assert case.stack.admission_steps == 1.0
+    assert case.stack == serving_stack("trtllm 1.0.0").stack
     assert not any("scripts" in text for text in case.assumed)
 
 
