@@ -15,6 +15,7 @@ QUESTIONS: dict[str, tuple[Phase, str]] = {
         "MLA model with TP 8 runs out of KV cache, every rank holds the same one",
     ),
     "attention-dp-crossover": ("serving", "from how many users on is DP attention better than TP attention?"),
+    "attention-kernels-in-decode": ("serving", "which attention kernels are fastest for decoding, flash or triton?"),
     "block-scaled-formats-mxfp8-nvfp4": ("training", "is NVFP4 faster than MXFP8 on Blackwell for our experts?"),
     "causal-attention-load-balance": (
         "training",
@@ -99,6 +100,7 @@ QUESTIONS: dict[str, tuple[Phase, str]] = {
     "pipeline-parallel-serving": ("serving", "serve a model over two nodes with PP 2 and TP 8"),
     "prefix-caching": ("serving", "all requests share a long system prompt, should the router be cache-aware?"),
     "quantised-weights-and-kv-cache": ("serving", "quantise the weights or the KV cache first?"),
+    "quantised-all-reduce": ("serving", "can activations cross xGMI in 8 bit to shorten the time to first token?"),
     "queueing-near-saturation": ("serving", "time to first token explodes at high request rates"),
     "rl-phases-of-a-step": ("training", "GRPO step of 290 s: rollout, log-probs or policy update, what to optimise?"),
     "rl-rollout-tail": ("serving", "generation in RL waits for a few very long responses"),
