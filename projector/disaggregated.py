@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from projector.arrival_limit import ArrivalLimit
-from projector.batch_projection import Assumption, BreakdownColumns, Metrics, ProjectionBatch, price_usd_per_chip_hour
+from projector.batch_projection import Assumption, Metrics, ProjectionBatch, price_usd_per_chip_hour
+from projector.breakdown_columns import BreakdownColumns
 from projector.cost.energy import ChipPower
 from projector.cost.kv_transfer import transfer
 from projector.cost.links import Links

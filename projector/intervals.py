@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from projector.batch_projection import BreakdownColumns, IntervalRule
+from projector.batch_projection import IntervalRule
+from projector.breakdown_columns import BreakdownColumns
 from projector.graph.columns import Column
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.hardware import HardwareProfile

@@ -6,8 +6,9 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from projector.batch_projection import Assumption, BreakdownColumns
+from projector.batch_projection import Assumption
 from projector.breakdown import ConcurrencyLimit
+from projector.breakdown_columns import BreakdownColumns
 from projector.cost.admission import held_tokens
 from projector.cost.engine import Engine, Slot
 from projector.cost.memory import MemoryColumns

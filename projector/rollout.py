@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from projector.batch_projection import BreakdownColumns
+from projector.breakdown_columns import BreakdownColumns
 from projector.cost.engine import Engine, Slot
 from projector.cost.memory import MemoryColumns
 from projector.cost.overlap import AxisTimes

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from projector.arrival_limit import ArrivalLimit
-from projector.batch_projection import BreakdownColumns
+from projector.breakdown_columns import BreakdownColumns
 from projector.cost.closed_loop import Loop, closed_loop
 from projector.cost.engine import Engine, Slot
 from projector.cost.open_loop import StepTimes, Stream, mean_step_s, seat_wait_s

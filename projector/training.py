@@ -2,15 +2,9 @@
 
 import numpy as np
 
-from projector.batch_projection import (
-    SAME_FRAC,
-    Assumption,
-    BreakdownColumns,
-    Metrics,
-    ProjectionBatch,
-    price_usd_per_chip_hour,
-)
+from projector.batch_projection import Assumption, Metrics, ProjectionBatch, price_usd_per_chip_hour
 from projector.breakdown import Axis
+from projector.breakdown_columns import SAME_FRAC, BreakdownColumns
 from projector.cost.device import Device
 from projector.cost.energy import ChipPower
 from projector.cost.ledger import Ledger

@@ -3,8 +3,8 @@
 from projector.anchor.anchor import IdleRatio
 from projector.anchor.limits import BUBBLE_RANGE, HOST_RANGE, HOST_SHARE, LEAST_FLOW_FRAC, LEAST_IDLE_FRAC, within
 from projector.anchor.measured_step import IdleShares
-from projector.batch_projection import BreakdownColumns
 from projector.breakdown import AxisTime, TimeBreakdown
+from projector.breakdown_columns import BreakdownColumns
 from projector.scaling.term import RESOLUTION_S
 
 

@@ -19,8 +19,9 @@ from projector.anchor.anchor import Anchor, ComputePart, ComputeRatio, FlowRatio
 from projector.anchor.idle import idle_ratio, waiting_as_bubble
 from projector.anchor.limits import COMPUTE_RANGE, FLOW_RANGE, LEAST_FLOW_FRAC, LEAST_KIND_FRAC, STEP_RANGE, within
 from projector.anchor.measured_step import IdleShares, MeasuredStep
-from projector.batch_projection import BreakdownColumns, ProjectionBatch
+from projector.batch_projection import ProjectionBatch
 from projector.breakdown import Axis, TimeBreakdown
+from projector.breakdown_columns import BreakdownColumns
 from projector.scaling.communication import MEASURED_AS, Measured, attribute
 from projector.scaling.term import RESOLUTION_S, Degrees
 from projector.scaling.traffic import FLOWS, Flow

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from projector.anchor.limits import within
-from projector.batch_projection import Assumption, BreakdownColumns, IntervalRule, ProjectionBatch
+from projector.batch_projection import Assumption, IntervalRule, ProjectionBatch
+from projector.breakdown_columns import BreakdownColumns
 from projector.cost.overlap import AxisTimes
 from projector.errors import InvalidDescription
 from projector.graph.columns import Column, Switch

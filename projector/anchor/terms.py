@@ -25,8 +25,8 @@ import numpy as np
 from projector.anchor.anchor import Anchor, ComputePart, ComputeRatio, FlowRatio, Parts
 from projector.anchor.measured_step import LinkTier
 from projector.anchor.transport import FLOW_AXES, Transport
-from projector.batch_projection import BreakdownColumns
 from projector.breakdown import Axis, OperatorKind
+from projector.breakdown_columns import BreakdownColumns
 from projector.cost.overlap import AxisTimes
 from projector.scaling.term import RESOLUTION_S, Column
 from projector.scaling.traffic import FLOWS, Flow

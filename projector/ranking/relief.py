@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from projector.batch_projection import BreakdownColumns, ProjectionBatch
+from projector.batch_projection import ProjectionBatch
 from projector.breakdown import Axis, TimeBreakdown
+from projector.breakdown_columns import BreakdownColumns
 from projector.errors import InvalidDescription
 from projector.graph.columns import Column
 from projector.specs.bottleneck import Cause

@@ -21,6 +21,8 @@ from tests.bench.serving_questions import FILE, Question, questions
 
 EACH = 6
 OURS = "Shardwise"
+# as our answers name the kind of a model
+DENSE = "dense"
 
 
 @dataclass(frozen=True)
@@ -164,8 +166,8 @@ def comparisons(asked: Sequence[Question], answers: Mapping[str, Answers]) -> li
         both = [one for one in asked if all("tpot_ms" in answers[tool].get(one.id, {}) for tool in (OURS, peer))]
         kinds = {
             f"all that {peer} models": both,
-            "  dense": [one for one in both if _dense(one)],
-            "  mixtures of experts": [one for one in both if not _dense(one)],
+            "  dense": [one for one in both if answers[OURS][one.id]["how"] == DENSE],
+            "  mixtures of experts": [one for one in both if answers[OURS][one.id]["how"] != DENSE],
             "  in one pool": [one for one in both if one.mode == "agg"],
             "  prefill and decode apart": [one for one in both if one.mode == "disagg"],
         }
@@ -175,10 +177,6 @@ def comparisons(asked: Sequence[Question], answers: Mapping[str, Answers]) -> li
             ]
         found += [Compared(kind, _errors(points, peer, answers)) for kind, points in kinds.items() if points]
     return found
-
-
-def _dense(one: Question) -> bool:
-    return "llama" in one.model_path.lower() or "32b" in one.model_path.lower()
 
 
 def _errors(points: Sequence[Question], peer: str, answers: Mapping[str, Answers]) -> tuple[Error, ...]:

@@ -49,7 +49,7 @@ def answers(folder: Path, asked: str) -> None:
             tell(id=case.row.id, refused=str(outcome), cpu_s=each_s)
             continue
         found = {metric: s_to_ms(value) for metric, value in outcome.projected.items()}
-        tell(id=case.row.id, ttft_ms=found["ttft_s"], tpot_ms=found["tpot_s"], how="", cpu_s=each_s)
+        tell(id=case.row.id, ttft_ms=found["ttft_s"], tpot_ms=found["tpot_s"], how=case.kind, cpu_s=each_s)
 
 
 def search() -> None:

@@ -68,7 +68,8 @@ def asked_and_answered(folder):
     asked = questions(folder, 4)
     exact = {one.id: {"id": one.id, "ttft_ms": one.ttft_ms, "tpot_ms": one.tpot_ms, "how": "SILICON"} for one in asked}
     half = {key: line | {"tpot_ms": line["tpot_ms"] / 2} for key, line in exact.items()}
-    return asked, {OURS: exact, AICONFIGURATOR.title: half, GENZ.title: {}}
+    ours = {key: line | {"how": "dense" if key in ("p10", "p11") else "experts"} for key, line in exact.items()}
+    return asked, {OURS: ours, AICONFIGURATOR.title: half, GENZ.title: {}}
 
 
 def test_errors_are_of_points_that_both_model(folder):
@@ -78,6 +79,7 @@ def test_errors_are_of_points_that_both_model(folder):
     whole = found[0]
     assert [(error.tool, error.points) for error in whole.errors[:2]] == [(OURS, 5), ("aiconfigurator", 5)]
     assert [error.mape_frac for error in whole.errors[:2]] == [0.0, 0.5]
+    assert [one.errors[0].points for one in found[1:3]] == [2, 3]
     assert not any("GenZ" in one.kind for one in found)
 
 
