@@ -66,6 +66,7 @@ scores: setup ## projector against published measurements: errors, ranking, hit 
 	@$(BIN)/shardwise eval topk --framework unknown $(SHARED)/groundtruth/workloads.jsonl
 	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/silicon_serving.csv
 	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/serving.jsonl
+	@$(BIN)/python -m tests.validation.published_pools
 
 accuracy-page: setup ## docs/accuracy.md: projected against measured with charts, from SHARED/groundtruth
 	@$(BIN)/python -m tests.validation.accuracy_page $(SHARED)/groundtruth --peers $(PEERS_RESULT)
