@@ -1,18 +1,15 @@
 """The same work on Ray: run where Ray is installed (the extra `ray`), on a cluster that lives as long as this file."""
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from projector.errors import CorruptTrace, TraceError, WorkersUnavailable
+from projector.errors import CorruptTrace, TraceError
 from tests.unit.jobs import pool_work
 from tests.unit.jobs.job_examples import rank_document, written
 from traces.pool import map_ranks
-from traces.ray_pool import _taken
 from traces.summary import read_summary
 
 LOCAL = "local"
@@ -61,42 +58,3 @@ def test_a_process_that_dies_names_its_task_and_the_others_go_on(cluster: str) -
     (dead,) = (one.error for one in found if one.error is not None)
     assert isinstance(dead, TraceError)
     assert str(dead).startswith("the process that read rank3.json ended without an answer (")
-
-
-def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(WorkersUnavailable, match="Ray is not installed") as refused:
-        list(map_ranks(pool_work.pid_and_double, [1], ray_address="auto"))
-    assert "shardwise[ray]" in refused.value.hint
-
-
-def test_a_cluster_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Ray:
-        @staticmethod
-        def is_initialized() -> bool:
-            return False
-
-        @staticmethod
-        def init(**_how: object) -> None:
-            raise ConnectionError("Could not find any running Ray instance.")
-
-    monkeypatch.setitem(sys.modules, "ray", Ray)
-    with pytest.raises(
-        WorkersUnavailable, match="the Ray cluster 'auto' cannot be reached: Could not find any running"
-    ):
-        list(map_ranks(pool_work.pid_and_double, [1], ray_address="auto"))
-
-
-def test_nodes_without_this_program_are_told_as_such() -> None:
-    class Fault(Exception):
-        cause = RuntimeError("The remote function failed to import on the worker: No module named 'traces'")
-
-    class Ray:
-        exceptions = SimpleNamespace(RayTaskError=Fault, RayError=Fault)
-
-        @staticmethod
-        def get(_reference: object) -> None:
-            raise Fault
-
-    with pytest.raises(WorkersUnavailable, match="nodes of the Ray cluster lack this program"):
-        _taken(Ray, None, 0, "rank0.json")
