@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agents.proposal_parts import AxisPlacement, Effort, Experiment, Resource, TrailStep, Worsening
 from projector.breakdown import Projection
 from projector.specs.bottleneck import Bottleneck, Cause
 from projector.specs.objective import Rejection
@@ -113,7 +114,17 @@ class Proposal(Record):
     risks: tuple[str, ...]
     confidence: float = Field(ge=0, le=1)
     confidence_basis: str
-    adoption_effort: Literal["flag", "config", "relaunch", "code"]
+    adoption_effort: Effort
+    adoption: str = Field("", description="why adopting it takes that effort")
+    relieves: Resource = Field("none", description="the term of the step or of memory that falls most")
+    enlarges: str | None = Field(None, description="the plan's degree that grows most, as a factor; None: none grows")
+    numerics: tuple[str, ...] = Field((), description="levers among the changes that alter numerics")
+    trail: tuple[TrailStep, ...] = Field((), description="from what it is compared with to the plan, step by step")
+    trail_note: str = Field("", description="where no order of steps stays legal and fits: why")
+    links: tuple[AxisPlacement, ...] = ()
+    worse: tuple[Worsening, ...] = Field((), description="what gets worse, the worst first")
+    experiment: Experiment | None = Field(None, description="None: nothing changes, so there is nothing to test")
+    stop_condition: str = Field("", description="when to give the change up")
 
 
 class Assumption(Record):

@@ -132,6 +132,11 @@ NAMED = {
     "device": "device index",
     "value": "as the field `unit` beside it says",
     "limit": "as the field `unit` beside it says",
+    **dict.fromkeys(
+        ("before", "after", "reference", "predicted", "refuted_beyond"), "as the field `unit` beside it says"
+    ),
+    "stride": "ranks",
+    "bytes_per_step": "bytes",
     "low": "as the bounded quantity",
     "high": "as the bounded quantity",
     "fixed": "as the plan field it fixes",

@@ -5,15 +5,13 @@ from typing import ClassVar, Literal, Protocol
 from pydantic import Field
 
 from agents.findings import Change, Citation, Diagnosis, Evidence, Expected, LlmUsage
+from agents.proposal_parts import Effort, Resource
 from projector.breakdown import Projection
 from projector.errors import ShardwiseError
 from projector.specs.bottleneck import Cause
 from projector.specs.objective import Objective
 from projector.specs.plan import ParallelismPlan, Phase
 from projector.specs.record import Record
-
-Effort = Literal["flag", "config", "relaunch", "code"]
-EFFORTS: tuple[Effort, ...] = ("flag", "config", "relaunch", "code")
 
 
 class AdvisorFailed(ShardwiseError):
@@ -79,7 +77,8 @@ class Candidate(Record):
     gain_frac: by how much the objective's ratio to the reference improves (0.25: a quarter better), positive is better.
     relieving: levers among `levers` that relieve the diagnosed cause, where the projection shows it. keeps: this is the
     current plan. is_reference: the others are compared with it. shows_relief: the projection shows that the cause is
-    relieved, by whichever lever. standings: what retrieved notes say of it.
+    relieved, by whichever lever. standings: what retrieved notes say of it. resource, enlarges: what the plan relieves
+    most and which degree grows most (`planning.aims`); plans alike in both are near-duplicates.
     """
 
     id: str = Field(pattern=r"^c\d+$")
@@ -99,6 +98,8 @@ class Candidate(Record):
     evidence: tuple[Evidence, ...]
     shows_relief: bool = False
     standings: tuple[Standing, ...] = ()
+    resource: Resource = "none"
+    enlarges: str | None = None
 
 
 class Note(Record):
@@ -125,6 +126,7 @@ class AdvisorInput(Record):
     candidates: tuple[Candidate, ...] = Field(description="in the projector's order, best first")
     notes: tuple[Note, ...]
     wanted: int = Field(ge=0, description="how many must be picked; fewer than three only where fewer exist")
+    diversity: bool = Field(True, description="whether near-duplicates of a pick give way to plans that differ")
 
 
 class Pick(Record):

@@ -11,13 +11,16 @@ Repeatedly, of the candidates that are left:
      picks above it, then has no note against it, then the lower effort to adopt, a note that holds for it, fewer
      changes (where something runs that is changed), the model split over fewer devices, the higher gain, its place in
      the projector's order. A note that holds is no reason to do more work for the same gain.
-The next pick must have another layout while one is left whose layout is new.
+The next pick must have another layout while one is left whose layout is new, and another aim while a plan of another
+aim comes close (`diversity`, unless the question switches that off).
 When no layout removes the cause, the plan that relieves it by the fewest changes goes first if it gains at all.
 """
 
 from collections.abc import Sequence
 
-from agents.advisors.protocol import EFFORTS, AdvisorInput, Candidate
+from agents.advisors.diversity import without_near_duplicates
+from agents.advisors.protocol import AdvisorInput, Candidate
+from agents.proposal_parts import EFFORTS
 from projector.specs.plan import ParallelismPlan
 
 NOISE_FRAC = 0.01
@@ -30,7 +33,7 @@ def rank(question: AdvisorInput) -> tuple[Candidate, ...]:
     rest = list(question.candidates)
     picked: list[Candidate] = []
     while rest and len(picked) < question.wanted:
-        choice = _leader(question, rest) if not picked else _best(question, _fresh(rest, picked), picked)
+        choice = _leader(question, rest) if not picked else best_of(question, _fresh(question, rest, picked), picked)
         picked.append(choice)
         rest.remove(choice)
     return tuple(picked)
@@ -41,16 +44,19 @@ def _leader(question: AdvisorInput, rest: Sequence[Candidate]) -> Candidate:
     relieving = [candidate for candidate in rest if candidate.relieving and candidate.gain_frac > NOISE_FRAC]
     if relieving and not question.layout_relieves:
         return min(relieving, key=lambda candidate: (len(candidate.changes), -candidate.gain_frac))
-    best = _best(question, _fresh(rest, ()), ())
+    best = best_of(question, _fresh(question, rest, ()), ())
     kept = next((candidate for candidate in rest if candidate.keeps), None)
     return kept if kept is not None and best.gain_frac <= NOISE_FRAC else best
 
 
-def _fresh(rest: Sequence[Candidate], picked: Sequence[Candidate]) -> list[Candidate]:
-    """Candidates with a layout not picked yet, all when there are none. The kept plan never fills a lower place."""
+def _fresh(question: AdvisorInput, rest: Sequence[Candidate], picked: Sequence[Candidate]) -> list[Candidate]:
+    """Candidates with a layout not picked yet, all when there are none; of these no near-duplicates of a pick where
+    the question wants them apart. The kept plan never fills a lower place.
+    """
     used = {candidate.plan.layout for candidate in picked}
     changing = [candidate for candidate in rest if not candidate.keeps] or list(rest)
-    return [candidate for candidate in changing if candidate.plan.layout not in used] or changing
+    fresh = [candidate for candidate in changing if candidate.plan.layout not in used] or changing
+    return without_near_duplicates(fresh, picked) if question.diversity else fresh
 
 
 def family_of(plan: ParallelismPlan) -> tuple[bool, ...]:
@@ -59,7 +65,8 @@ def family_of(plan: ParallelismPlan) -> tuple[bool, ...]:
     return (*axes, plan.fsdp == plan.dp, 1 < plan.fsdp < plan.dp)
 
 
-def _best(question: AdvisorInput, pool: Sequence[Candidate], picked: Sequence[Candidate]) -> Candidate:
+def best_of(question: AdvisorInput, pool: Sequence[Candidate], picked: Sequence[Candidate]) -> Candidate:
+    """The order rule: the candidate of the pool that comes next behind those picked (points 1 to 4)."""
     field = [candidate for candidate in _within(pool, PREFERENCE_FRAC) if _relieves(candidate)] or list(pool)
     field = [candidate for candidate in _within(field, PREFERENCE_FRAC) if not is_tight(candidate)] or field
     families = frozenset(family_of(pick.plan) for pick in picked)

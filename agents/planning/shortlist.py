@@ -15,7 +15,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.advisors.protocol import EFFORTS, Candidate, Effort, LeverView, Step
+from agents.advisors.protocol import Candidate, LeverView, Step
 from agents.advisors.ranking import NOISE_FRAC, TIGHT_MEMORY_FRAC, family_of
 from agents.causes import NOT_LAYOUT
 from agents.findings import Evidence
@@ -26,6 +26,7 @@ from agents.planning.job import Job
 from agents.planning.reference import Reference
 from agents.planning.scores import Scores
 from agents.planning.titles import SERVING_ONLY, TRAINING_ONLY, changes_of, layout_title, title_of
+from agents.proposal_parts import EFFORTS, Effort
 from agents.wording import duration, gigabytes, percent
 from projector.breakdown import Projection
 from projector.levers import LEVERS, Lever, changed_levers

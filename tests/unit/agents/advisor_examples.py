@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from planning_examples import summary_of, sure
 
-from agents.advisors.protocol import AdvisorInput, Candidate, Effort, LeverView, Note, Standing, Step
+from agents.advisors.protocol import AdvisorInput, Candidate, LeverView, Note, Standing, Step
 from agents.findings import Change, Citation, Evidence, Expected
 from agents.planning.analyzer import diagnose
 from agents.planning.titles import KEEP_TITLE, changes_of, title_of
+from agents.proposal_parts import Effort
 from projector.breakdown import Interval, MemoryBreakdown, Projection, TimeBreakdown
 from projector.specs.objective import OBJECTIVES
 from projector.specs.plan import ParallelismPlan
