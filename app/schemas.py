@@ -25,7 +25,9 @@ from traces.summary_types import (
     Implied,
     KernelClassTime,
     KernelTime,
+    PatternUnknown,
     RankSummary,
+    SequencePattern,
     TimeShares,
     TraceSummary,
     Window,
@@ -179,6 +181,8 @@ class DiagnoseAnswer(TimeShares):
     copies: tuple[CopyTime, ...]
     serving_phases: tuple[ServingPhase, ...]
     work: tuple[ClassWork, ...]
+    patterns: tuple[SequencePattern, ...]
+    patterns_unknown: tuple[PatternUnknown, ...]
     job: JobRanks
     clocks: tuple[ClockOffset, ...]
     skew: tuple[GroupSkew, ...]

@@ -176,6 +176,7 @@ NAMED = {
             "unchanged",
             "chunks",
             "requests",
+            "occurrences",
         ),
         COUNT,
     ),

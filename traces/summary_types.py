@@ -18,6 +18,7 @@ from projector.specs.record import Record
 from traces.implied_types import Implied, Inferred, ModelShapes, ProcessGroup
 from traces.job_types import ClockOffset, GroupSkew, JobRanks, LinkRate, RankLateness
 from traces.measure_types import ClassWork, CopyTime, IdleSplit, PipelineBubble, ServingPhase, StepRole, StepStatistics
+from traces.pattern_types import PatternKind, PatternUnknown, SequencePattern
 from traces.xplane.megascale_types import MegascaleTransfer
 from traces.xplane.op_table import Kpis, OpRow
 
@@ -31,8 +32,11 @@ __all__ = [
     "KernelClassTime",
     "KernelTime",
     "ModelShapes",
+    "PatternKind",
+    "PatternUnknown",
     "ProcessGroup",
     "RankSummary",
+    "SequencePattern",
     "StepShares",
     "TimeShares",
     "TraceSummary",
@@ -168,6 +172,12 @@ class TraceSummary(TimeShares):
     copies: tuple[CopyTime, ...] = ()
     serving_phases: tuple[ServingPhase, ...] = ()
     work: tuple[ClassWork, ...] = Field((), description="work and roofline position by kind, the costliest first")
+    patterns: tuple[SequencePattern, ...] = Field(
+        (), description="sequences of events that cost time, the one that could gain most first"
+    )
+    patterns_unknown: tuple[PatternUnknown, ...] = Field(
+        (), description="patterns the trace could not be searched for, and what it lacks"
+    )
     job: JobRanks = JobRanks()
     clocks: tuple[ClockOffset, ...] = ()
     skew: tuple[GroupSkew, ...] = ()

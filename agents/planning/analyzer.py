@@ -4,6 +4,7 @@ from agents.causes import CAUSE_PHRASE, PREFILL_ONLY
 from agents.findings import Diagnosis, Evidence
 from agents.planning.idle_causes import HALF, IdleCauses, idle_evidence
 from agents.planning.op_evidence import op_evidence
+from agents.planning.pattern_evidence import pattern_evidence
 from agents.planning.rank_evidence import rank_evidence
 from agents.planning.share_evidence import fraction_evidence, limit_evidence, share_evidence, trace_only_evidence
 from agents.planning.signals import Signals, signals_of_breakdown, signals_of_trace
@@ -42,6 +43,7 @@ def diagnose(summary: TraceSummary) -> Diagnosis:
         *idle_evidence(summary, of_steps=signals.step_cover is not None),
         *trace_only_evidence(summary, signals),
         *rank_evidence(summary, signals.chip),
+        *pattern_evidence(summary),
         *(() if verdict.by_rows else limit_evidence(signals, verdict)),
         *(() if verdict.by_rows else work_evidence(signals.work, signals.kinds)),
     )

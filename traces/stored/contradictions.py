@@ -1,9 +1,11 @@
 """What cannot be true of a summary: sums that do not hold, and figures that no trace, machine or model has."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from projector.specs.record import MOST_DEVICES, Record
 from traces.measure_types import CopyTime, IdleSplit
+from traces.pattern_types import SequencePattern
 from traces.summary_types import CollectiveTime, Implied, KernelClassTime, RankSummary, TimeShares, TraceSummary
 
 _MOST: Final = 2**62
@@ -37,7 +39,21 @@ def _of_job(summary: TraceSummary) -> list[str]:
     if any(count < 0 for count in summary.event_counts.values()):
         wrong.append("it counts less than no event")
     longest_ns = max(rank.window_ns for rank in summary.ranks)
-    return [*wrong, *_of_idle(summary.idle, summary.idle_ns), *_of_parts(summary, longest_ns)]
+    return [
+        *wrong,
+        *_of_idle(summary.idle, summary.idle_ns),
+        *_of_parts(summary, longest_ns),
+        *_of_patterns(summary.patterns, summary.window_ns),
+    ]
+
+
+def _of_patterns(patterns: Sequence[SequencePattern], window_ns: int) -> list[str]:
+    """Patterns that take longer than their windows, or of which more is exposed than there is."""
+    return [
+        f"a pattern takes {one.total_ns} ns, {one.exposed_ns} ns of it exposed, of windows of {window_ns} ns"
+        for one in patterns
+        if not one.exposed_ns <= one.total_ns <= window_ns
+    ]
 
 
 def _of_shares(shares: TimeShares) -> list[str]:

@@ -1,0 +1,1 @@
+"""Sequences of operators that cost time: one pattern a file, each found in one rank's events at once."""
