@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agents.diagnosis_parts import Capacity, Category, CollectiveShare, Headroom
 from agents.proposal_parts import AxisPlacement, Effort, Experiment, Resource, TrailStep, Worsening
 from projector.breakdown import Projection
 from projector.specs.bottleneck import Bottleneck, Cause
@@ -62,6 +63,15 @@ class Diagnosis(Record):
     summary: str
     evidence: tuple[Evidence, ...]
     limits: tuple[str, ...] = Field((), description="what this diagnosis cannot say, and why")
+    abstained: bool = Field(False, description="the evidence shows no class: `bottleneck` is then only a convention")
+    hypothesis_basis: str = Field("", description="the headline figures behind the hypothesis, as a sentence")
+    overturned_by: str = Field("", description="the evidence that overturns the hypothesis; '' where it stands")
+    categories: tuple[Category, ...] = Field((), description="the window by sort of operator, the largest share first")
+    categories_cover_frac: float | None = Field(None, description="part of the window that all categories cover")
+    collectives: tuple[CollectiveShare, ...] = Field((), description="every kind of collective that was seen")
+    headroom: tuple[Headroom, ...] = Field((), description="the most that relieving each class and the cause gains")
+    mesh: tuple[Evidence, ...] = Field((), description="how the layout that runs causes it, with numbers")
+    capacity: Capacity | None = None
 
 
 class Citation(Record):
