@@ -4,7 +4,8 @@ What is searched, and what bounds it:
 - axes: every ordered factorisation of the device count over dp, cp, tp, pp (serving: dp, tp, pp). On GPUs tp stays
   within the fast domain; on a torus pp stays at 1, because a TPU mesh has no such axis. A current plan or a constraint
   that goes further opens the axis.
-- cp stays at 1 unless each rank keeps 4096 tokens of the sequence, or the current plan or a constraint names cp.
+- cp stays at 1 unless each rank keeps 4096 tokens of the sequence, or the current plan has as much of it, or a
+  constraint names cp.
 - expert layouts: whole experts spread over ep, or sliced by tp, or both, over every divisor of the expert count; in
   serving over all ranks of an engine, as engines launch them.
 - prefill pools (serving): none, and a small menu of them (`search.pools`).

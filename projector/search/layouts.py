@@ -133,9 +133,11 @@ def _axis_options(search: Search, axis: str) -> tuple[int, ...]:
 
 
 def short_of_tokens(search: Search, cp: int) -> bool:
-    """Whether so many context ranks leave each under FEWEST_TOKENS_A_CP_RANK; never where the length is unknown."""
+    """Whether so many context ranks leave each under FEWEST_TOKENS_A_CP_RANK, and under what a rank of the current plan
+    has; never where the length is unknown.
+    """
     seq_len = search.workload.seq_len
-    return cp > 1 and seq_len is not None and seq_len < FEWEST_TOKENS_A_CP_RANK * cp
+    return cp > search.base.cp and seq_len is not None and seq_len < FEWEST_TOKENS_A_CP_RANK * cp
 
 
 def _on_torus(search: Search) -> bool:
