@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from agents.findings import Assumption
 from agents.planning.anchoring import anchored_job
+from agents.planning.collective_axes import with_axes
 from agents.planning.conflicts import conflict, conflicts
 from agents.planning.fit_to_run import fitted_to_run
 from agents.planning.infer_plan import infer_plan
@@ -48,6 +49,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     if request.verify:
         origins.warnings.append("verify: this version has no compiler check, so no proposal was verified by one")
     links = resolve_links(summary, placed.hardware, placed.moved, origins)
+    measured = None if summary is None or placed.moved else _measured(summary, current, origins)
     job = Job(
         phase=phase,
         workload=workload,
@@ -56,7 +58,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
         chip_known=placed.hardware is not None,
         current=current,
         current_source=source,
-        measured=None if summary is None or placed.moved else _measured(summary),
+        measured=measured,
         traced=summary is not None,
         objective=_objective(request, phase, origins),
         slo=request.slo,
@@ -101,8 +103,12 @@ def _with_relative_note(job: Job) -> Job:
     return job.model_copy(update={"assumptions": (*job.assumptions, note)})
 
 
-def _measured(summary: TraceSummary) -> TimeBreakdown | None:
-    return measured_breakdown(summary) if summary.window.device and summary.window_ns else None
+def _measured(summary: TraceSummary, current: ParallelismPlan | None, origins: Origins) -> TimeBreakdown | None:
+    if not (summary.window.device and summary.window_ns):
+        return None
+    measured, assumptions = with_axes(measured_breakdown(summary), summary, current)
+    origins.assumptions.extend(assumptions)
+    return measured
 
 
 def _phase(request: PlanRequest, summary: TraceSummary | None, origins: Origins) -> Phase:
