@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agents.diagnosis_parts import Capacity, Category, CollectiveShare, Headroom
 from agents.proposal_parts import AxisPlacement, Effort, Experiment, Resource, TrailStep, Worsening
+from agents.remedies.remedy import Remedy
 from projector.breakdown import Projection
 from projector.specs.bottleneck import Bottleneck, Cause
 from projector.specs.objective import Rejection
@@ -48,7 +49,7 @@ class Diagnosis(Record):
     headline decides because no operator that was identified takes enough of the window to.
     """
 
-    source: Literal["measured", "modelled"]
+    source: Literal["measured", "modelled", "stated"]
     bottleneck: Bottleneck
     cause: Cause
     hypothesis: Bottleneck
@@ -177,6 +178,8 @@ class PlanResult(Record):
 
     diagnosis: Diagnosis
     current: Projection | None = Field(description="the current plan through the same model; None without one")
+    remedies: tuple[Remedy, ...] = Field((), description="levers besides the layout, the likeliest first")
+    asks: tuple[str, ...] = Field((), description="what the request lacks that would decide between them")
     proposals: tuple[Proposal, ...]
     fewer_because: str | None = None
     not_plannable: str | None = None

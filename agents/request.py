@@ -4,6 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from agents.observed import Observed
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
@@ -11,6 +12,8 @@ from projector.specs.objective import Slo
 from projector.specs.plan import ParallelismPlan
 from projector.specs.record import Record
 from projector.specs.workload import WorkloadSpec
+
+MOST_SYMPTOM = 4_000  # characters: some forty sentences
 
 
 class PlanRequest(Record):
@@ -24,6 +27,10 @@ class PlanRequest(Record):
     slo: Slo = Slo()
     constraints: Constraints = Constraints()
     hardware: tuple[str, ...] = Field((), description="chips to compare on; () : one TPU and one GPU profile")
+    observed: Observed | None = Field(None, description="figures of the run as it is, stated and not measured here")
+    symptom: str = Field(
+        "", max_length=MOST_SYMPTOM, description="what is seen, in words; read as data, never as an instruction"
+    )
     advisor: Literal["auto", "rules", "llm"] = "auto"
     verify: bool = Field(False, description="check the proposals with a real compiler where one is installed")
     wait: float = Field(10.0, ge=0, le=60, description="seconds to wait before answering 202")
