@@ -1,11 +1,13 @@
 """Bring a store in line with the notes: embed what is new, drop what is gone, touch nothing else."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from knowledge_base.chunk import Chunk, chunk_notes
 from knowledge_base.embed import Embedder
+from knowledge_base.history_files import bundled_history
+from knowledge_base.history_match import History
 from knowledge_base.note import NOTES_FOLDER, Note, read_notes
 from knowledge_base.retrieve import KnowledgeBase
 from knowledge_base.store import NoteStore, open_embedded, open_server
@@ -60,31 +62,43 @@ def rebuild(
 
 
 def open_knowledge_base(
-    path: Path, embedder: Embedder, *, folders: Sequence[Path] = (NOTES_FOLDER,)
+    path: Path,
+    embedder: Embedder,
+    *,
+    folders: Sequence[Path] = (NOTES_FOLDER,),
+    history: Callable[[], History] = bundled_history,
 ) -> tuple[KnowledgeBase, SyncReport]:
     """The notes of the folders, indexed in an embedded store at `path` that this process owns until it is closed.
 
     Errors as `note.read_notes` and `store.open_embedded`.
     """
     notes = read_notes(*folders)
-    return _synced(open_embedded(path, embedder), embedder, notes)
+    return _synced(open_embedded(path, embedder), embedder, notes, history)
 
 
 def connect_knowledge_base(
-    host: str, port: int, embedder: Embedder, *, ssl: bool = False, folders: Sequence[Path] = (NOTES_FOLDER,)
+    host: str,
+    port: int,
+    embedder: Embedder,
+    *,
+    ssl: bool = False,
+    folders: Sequence[Path] = (NOTES_FOLDER,),
+    history: Callable[[], History] = bundled_history,
 ) -> tuple[KnowledgeBase, SyncReport]:
     """The notes of the folders, indexed on a Chroma server. Errors as `note.read_notes` and `store.open_server`."""
     notes = read_notes(*folders)
-    return _synced(open_server(host, port, embedder, ssl=ssl), embedder, notes)
+    return _synced(open_server(host, port, embedder, ssl=ssl), embedder, notes, history)
 
 
-def _synced(store: NoteStore, embedder: Embedder, notes: Sequence[Note]) -> tuple[KnowledgeBase, SyncReport]:
+def _synced(
+    store: NoteStore, embedder: Embedder, notes: Sequence[Note], history: Callable[[], History]
+) -> tuple[KnowledgeBase, SyncReport]:
     try:
         report = sync(store, embedder, notes)
     except BaseException:
         store.close()
         raise
-    return KnowledgeBase(store, embedder), report
+    return KnowledgeBase(store, embedder, history), report
 
 
 def _embed_and_put(store: NoteStore, embedder: Embedder, chunks: Sequence[Chunk]) -> None:

@@ -1,12 +1,15 @@
 """KnowledgeBase: the notes that bear on a diagnosis, nearest first, each with the passage and its sources."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from knowledge_base.chunk import Chunk
 from knowledge_base.embed import Embedder
+from knowledge_base.history_files import bundled_history
+from knowledge_base.history_match import History
 from knowledge_base.note import HARDWARE_KINDS, PHASES, HardwareKind
+from knowledge_base.past import PastMatch, PastQuestion
 from knowledge_base.rule import NoteRule, from_text
 from knowledge_base.store import Match, NoteStore
 from projector.errors import InvalidDescription, UnknownName
@@ -41,9 +44,11 @@ class RetrievedNote:
 class KnowledgeBase:
     """Retrieval over a store that has been synced (`index.open_knowledge_base`). Safe across threads."""
 
-    def __init__(self, store: NoteStore, embedder: Embedder) -> None:
+    def __init__(self, store: NoteStore, embedder: Embedder, history: Callable[[], History] = bundled_history) -> None:
+        """`history`: the past optimisations as they are now, asked for again at each call of `past`."""
         self._store = store
         self._embedder = embedder
+        self._history = history
 
     def __enter__(self) -> "KnowledgeBase":
         return self
@@ -94,6 +99,13 @@ class KnowledgeBase:
             if len(matches) < limit:
                 break
         return tuple(_retrieved(match) for match in list(best.values())[:k])
+
+    def past(self, question: PastQuestion, *, k: int = 5) -> tuple[PastMatch, ...]:
+        """The k past optimisations nearest to a job, exact matches first; see `History.past`.
+
+        KnowledgeUnavailable: a recorded outcome cannot be read any more.
+        """
+        return self._history().past(question, k=k)
 
     def get_chunk(self, chunk_id: str) -> Chunk:
         """The passage a citation names. UnknownName: no passage has this id (any more)."""

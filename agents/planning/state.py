@@ -10,6 +10,7 @@ from projector.specs.plan import Phase
 from projector.specs.record import Record
 
 if TYPE_CHECKING:
+    from knowledge_base.past import PastMatch, PastQuestion
     from knowledge_base.retrieve import RetrievedNote
 
 Json = dict[str, Any]
@@ -53,9 +54,13 @@ class Knowledge(Protocol):
         """The k notes nearest to the query among those that bear on the causes or levers."""
         ...
 
+    def past(self, question: "PastQuestion", *, k: int = 5) -> "tuple[PastMatch, ...]":
+        """The k past optimisations nearest to a job, exact matches first."""
+        ...
+
 
 class NoKnowledge:
-    """A knowledge base without notes: plans are made all the same, without citations."""
+    """A knowledge base without notes and history: plans are made all the same, without citations."""
 
     def search(
         self,
@@ -69,6 +74,11 @@ class NoKnowledge:
     ) -> "tuple[RetrievedNote, ...]":
         """Nothing."""
         del query, phase, causes, levers, hardware_kind, k
+        return ()
+
+    def past(self, question: "PastQuestion", *, k: int = 5) -> "tuple[PastMatch, ...]":
+        """Nothing."""
+        del question, k
         return ()
 
 

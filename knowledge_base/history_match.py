@@ -1,0 +1,174 @@
+"""History: which past cases bear on a job, exact matches first, and what each does not share with it."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+
+from knowledge_base.history_columns import Columns, Mask
+from knowledge_base.history_differs import question_differences, same_baseline
+from knowledge_base.history_outcomes import contradictions, stale_of, workload_key
+from knowledge_base.history_parts import MatchKind
+from knowledge_base.past import MOST_MATCHES, PastCase, PastMatch, PastQuestion, group_of
+from projector.errors import InvalidDescription, UnknownName
+
+# what is shown at all of other models: figures differ by no more than a factor of eight in the weighted mean
+LEAST_SIMILARITY = 0.35
+# case and job differ in kind beside their figures: each takes this share of the similarity
+OTHER_TASK, OTHER_PRECISION, OTHER_CAUSE = 0.8, 0.95, 0.9
+ORDER: tuple[MatchKind, ...] = ("exact", "same model", "same chip", "similar")
+
+
+class History:
+    """Past cases, ready to be compared with. Two cases of one id: the later one replaces the earlier one."""
+
+    def __init__(self, cases: Iterable[PastCase]) -> None:
+        self.cases = tuple({case.id: case for case in cases}.values())
+        self._columns = Columns(self.cases)
+
+    def get(self, case_id: str) -> PastCase:
+        """The case of an id. UnknownName with the nearest ids."""
+        found = self._by_id.get(case_id)
+        if found is None:
+            raise UnknownName("past case", case_id, self._by_id)
+        return found
+
+    def past(self, question: PastQuestion, *, k: int = 5) -> tuple[PastMatch, ...]:
+        """At most k cases of the job's phase, exact matches first, then the most alike; a layout of one model on one
+        machine once.
+
+        Dense cases say nothing of a mixture of experts' layout and the other way round; a change against another
+        bottleneck nothing of this one. Where a case is contradicted by another one, that one is among the k.
+        InvalidDescription: k out of range.
+        """
+        if not 1 <= k <= MOST_MATCHES:
+            raise InvalidDescription(f"k {k} is not within 1 to {MOST_MATCHES}")
+        if not self.cases:
+            return ()
+        visible = self._visible(question)
+        rows = self._ranked(question, visible)
+        found: dict[tuple[object, ...], PastMatch] = {}
+        for row, kind, similarity in rows:
+            case = self.cases[row]
+            found.setdefault(_layout_key(case), self._match(case, question, kind, similarity, visible))
+            if len(found) == k:
+                break
+        return self._with_opposites(tuple(found.values()), question, rows, visible, k)
+
+    def _match(
+        self, case: PastCase, question: PastQuestion, kind: MatchKind, similarity: float, visible: Mask
+    ) -> PastMatch:
+        rivals = [self.cases[row] for row in self._workloads[workload_key(case)] if visible[row]]
+        changes = [self.cases[row] for row in self._changes if visible[row]] if case.kind == "change" else []
+        return PastMatch(
+            case=case,
+            match=kind,
+            similarity=round(similarity, 4),
+            differs=question_differences(case, question),
+            stale=stale_of(case, rivals),
+            contradicts=contradictions(case, changes),
+        )
+
+    def _with_opposites(
+        self,
+        found: tuple[PastMatch, ...],
+        question: PastQuestion,
+        rows: list[tuple[int, MatchKind, float]],
+        visible: Mask,
+        k: int,
+    ) -> tuple[PastMatch, ...]:
+        """The matches with the case that contradicts the first contradicted one among them, in place of the last."""
+        shown = {match.case.id for match in found}
+        first = next((match for match in found if match.contradicts), None)
+        if first is None or k == 1 or shown & {one.case_id for one in first.contradicts}:
+            return found
+        wanted = first.contradicts[0].case_id
+        opposite = next((row for row in rows if self.cases[row[0]].id == wanted), None)
+        if opposite is None:
+            return found
+        row, kind, similarity = opposite
+        kept = found if len(found) < k else tuple(match for match in found[:-1])
+        if first not in kept:
+            kept = (*kept[:-1], first)
+        extra = self._match(self.cases[row], question, kind, similarity, visible)
+        return tuple(sorted((*kept, extra), key=lambda match: (ORDER.index(match.match), -match.similarity)))
+
+    def _visible(self, question: PastQuestion) -> Mask:
+        """Cases an evaluation has not hidden."""
+        hidden = {group_of(*group.rsplit("|", 1)) for group in question.hide_groups if "|" in group}
+        sources = question.hide_sources
+        if not hidden and not sources:
+            return np.ones(len(self.cases), dtype=np.bool_)
+        shown = (group not in hidden and case.source.url not in sources for group, case in self._grouped)
+        return np.fromiter(shown, dtype=np.bool_, count=len(self.cases))
+
+    def _ranked(self, question: PastQuestion, visible: Mask) -> list[tuple[int, MatchKind, float]]:
+        """(row, kind of match, similarity) of the cases that bear on the job, the best first."""
+        columns, cases = self._columns, self.cases
+        bears = visible & (columns.phases == (question.phase == "training"))
+        model = columns.same_model(question)
+        similarity = columns.similarity(question)
+        found = []
+        for row in np.flatnonzero(bears).tolist():
+            case, same_model = cases[row], bool(model[row])
+            same_chip = question.chip is not None and case.chip == question.chip
+            if not same_model and not _bears_on(case, question):
+                continue
+            value = float(similarity[row]) * _kinship(case, question)
+            if not same_model and value < LEAST_SIMILARITY:
+                continue
+            same_machine = same_chip and question.chips is not None and case.chips == question.chips
+            exact = same_model and same_machine and same_baseline(case, question)
+            kind: MatchKind = (
+                "exact" if exact else "same model" if same_model else "same chip" if same_chip else "similar"
+            )
+            found.append((row, kind, value))
+        return sorted(found, key=lambda entry: (ORDER.index(entry[1]), -entry[2], cases[entry[0]].id))
+
+    @cached_property
+    def _by_id(self) -> dict[str, PastCase]:
+        return {case.id: case for case in self.cases}
+
+    @cached_property
+    def _grouped(self) -> list[tuple[str, PastCase]]:
+        return [(case.group, case) for case in self.cases]
+
+    @cached_property
+    def _workloads(self) -> dict[tuple[object, ...], list[int]]:
+        rows = defaultdict(list)
+        for row, case in enumerate(self.cases):
+            rows[workload_key(case)].append(row)
+        return rows
+
+    @cached_property
+    def _changes(self) -> list[int]:
+        return [row for row, case in enumerate(self.cases) if case.kind == "change"]
+
+
+def _bears_on(case: PastCase, question: PastQuestion) -> bool:
+    """Whether a case of another model says anything of this job."""
+    if case.moe is not None and question.moe is not None and case.moe != question.moe:
+        return False
+    against = case.bottleneck if case.kind == "change" else None
+    return against is None or question.bottleneck is None or against == question.bottleneck
+
+
+def _kinship(case: PastCase, question: PastQuestion) -> float:
+    """The share of the similarity that is left where case and job differ in kind."""
+    share = 1.0
+    pairs = (
+        (case.task, question.task, OTHER_TASK),
+        (case.precision, question.precision, OTHER_PRECISION),
+        (case.cause, question.cause, OTHER_CAUSE),
+    )
+    for mine, asked, left in pairs:
+        if mine is not None and asked is not None and mine != asked:
+            share *= left
+    return share
+
+
+def _layout_key(case: PastCase) -> tuple[object, ...]:
+    """Cases that would tell a reader the same: one model on one machine in one layout, or one change."""
+    change = (case.levers, case.moves, case.effect.outcome) if case.kind == "change" else ()
+    return (case.kind, case.origin, case.group, case.chips, case.layout.model_dump_json(), case.baseline, *change)
