@@ -14,6 +14,8 @@ from projector.specs.record import Record
 from projector.specs.workload import WorkloadSpec
 
 MOST_SYMPTOM = 4_000  # characters: some forty sentences
+LONGEST_FRAMEWORK = 100
+FRAMEWORK = "training stack or serving engine that runs it, which bounds what exists; None: any current one"
 
 
 class PlanRequest(Record):
@@ -22,6 +24,7 @@ class PlanRequest(Record):
     workload: WorkloadSpec | None = None
     architecture: ModelArchitecture | None = Field(None, description="an own model, in place of workload.model")
     cluster: ClusterSpec | None = None
+    framework: str | None = Field(None, max_length=LONGEST_FRAMEWORK, description=FRAMEWORK)
     current_plan: ParallelismPlan | None = None
     objective: str | None = Field(None, description="name of an objective of the phase; None: the phase's default")
     slo: Slo = Slo()

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from agents.evaluation.frameworks import FRAMEWORKS, Framework, frameworks_of
+from agents.frameworks import framework_named, stack_of
 from agents.planning.request_checks import check_request
 from agents.request import PlanRequest
 from app.schemas_ranking import RankRequest, SizeRequest
 from projector import catalog
-from projector.errors import InvalidDescription, UnknownName
+from projector.errors import InvalidDescription
 from projector.ranking.rank import rank_space
 from projector.ranking.records import SpaceRanking
 from projector.ranking.sizing import machines, powers_of_two, size
@@ -101,19 +101,4 @@ def _stack(name: str | None, workload: WorkloadSpec) -> Stack | None:
         return None
     if workload.phase != "training":
         raise InvalidDescription("framework names a training stack", hint="leave it out for serving")
-    framework = framework_named(name)
-    return Stack(
-        name=framework.name,
-        limits=framework.limits(),
-        runs=lambda plans: framework.runs(plans.take(framework.allows(plans))),
-        software=framework.software,
-    )
-
-
-def framework_named(name: str) -> Framework:
-    """The framework of that name. UnknownName with the nearest spellings."""
-    found = frameworks_of((name,))
-    if not found:
-        spellings = [spelling for one in FRAMEWORKS for spelling in one.spellings]
-        raise UnknownName("framework", name, spellings)
-    return found[0]
+    return stack_of(framework_named(name))

@@ -13,14 +13,15 @@ from pydantic import ValidationError
 
 from agents.evaluation.adapters import adapters_of
 from agents.evaluation.architecture import architecture_of
-from agents.evaluation.frameworks import Framework, framework_of_row, software_of
 from agents.evaluation.machines import chip_of, cluster_of
 from agents.evaluation.precisions import dtype_of
 from agents.evaluation.recompute_modules import modules_of
 from agents.evaluation.refusal import Refused, first_problem
 from agents.evaluation.rollouts import RlOption
+from agents.evaluation.row_frameworks import framework_of_row, software_of
 from agents.evaluation.rows import MeasuredRow
 from agents.evaluation.targets import Target, target_of
+from agents.frameworks import Framework
 from projector.cost.stages import ends_count_as_layers
 from projector.errors import ShardwiseError
 from projector.legality import legal_mask

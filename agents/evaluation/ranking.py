@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.evaluation.frameworks import UNKNOWN, Framework
 from agents.evaluation.refusal import Refused
 from agents.evaluation.rows import DEGREES, Degrees
+from agents.frameworks import UNKNOWN, Framework
 from projector.batch_projection import ProjectionBatch
 from projector.cost.memory import chance_to_fit
 from projector.errors import ShardwiseError

@@ -7,14 +7,15 @@ from pydantic import ValidationError
 
 from agents.evaluation.architecture import architecture_of
 from agents.evaluation.cases import Case
-from agents.evaluation.frameworks import Framework, framework_of_row, software_of
 from agents.evaluation.machines import chip_of, cluster_of
 from agents.evaluation.precisions import dtype_of
 from agents.evaluation.refusal import Refused, first_problem, or_refused
 from agents.evaluation.rollouts import RlOption, rl_plans, rl_step_of
+from agents.evaluation.row_frameworks import framework_of_row, software_of
 from agents.evaluation.rows import MeasuredRow
 from agents.evaluation.scored import Scored, score_all
 from agents.evaluation.targets import STEP_TIME, target_of
+from agents.frameworks import Framework
 from projector.breakdown import Projection
 from projector.errors import ShardwiseError
 from projector.legality import check

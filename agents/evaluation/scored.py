@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from agents.evaluation.cases import Case, Option
-from agents.evaluation.frameworks import framework_of_row
 from agents.evaluation.refusal import Refused, or_refused
+from agents.evaluation.row_frameworks import framework_of_row
 from projector.batch_projection import ProjectionBatch
 from projector.breakdown import Projection
 from projector.cost.memory import runtime_bytes

@@ -12,7 +12,6 @@ from agents.evaluation.accuracy import Say, reasons
 from agents.evaluation.adapters import adapters_of
 from agents.evaluation.architecture import architecture_of
 from agents.evaluation.baselines import Baselines, Published, baselines
-from agents.evaluation.frameworks import frameworks_of
 from agents.evaluation.hits import DETAILS, OUTSIDE, TOO_LARGE, Hits, hits
 from agents.evaluation.precisions import dtype_of
 from agents.evaluation.ranking import PROPOSALS, Problem, RankedLayout, is_legal, rank_layouts
@@ -21,6 +20,7 @@ from agents.evaluation.refusal import Refused, or_refused
 from agents.evaluation.reports import Detail, Proposed, Rate, Stratum, TopkReport, WorkloadHits
 from agents.evaluation.rows import MeasuredRow, Unreadable
 from agents.evaluation.workloads import TRIVIAL, Workload, adopted_layouts
+from agents.frameworks import frameworks_of
 from projector.catalog import chip
 from projector.errors import ShardwiseError
 from projector.specs.architecture import ModelArchitecture

@@ -39,7 +39,8 @@ def anchored_job(job: Job, request: PlanRequest, summary: TraceSummary | None) -
     assert job.architecture is not None
     hardware = job.hardware
     assert hardware is not None
-    now = project_many(PlanBatch.from_plans([job.current]), job.workload, job.architecture, job.cluster, hardware)
+    plans = PlanBatch.from_plans([job.current])
+    now = project_many(plans, job.workload, job.architecture, job.cluster, hardware, software=job.software)
     anchor = anchor_of(now, _step(job, summary))
     if isinstance(anchor, str):
         return _unanchored(job, anchor)

@@ -25,7 +25,9 @@ def fitted_to_run(job: Job) -> Job:
         return job
     changes = _changes(current, job)
     plans = [current, *(current.model_copy(update=change) for change in changes)]
-    projections = project_many(PlanBatch.from_plans(plans), job.workload, job.architecture, job.cluster, hardware)
+    projections = project_many(
+        PlanBatch.from_plans(plans), job.workload, job.architecture, job.cluster, hardware, software=job.software
+    )
     if projections.fits[0] or not projections.fits.any():
         return job
     index = int(projections.fits.argmax())

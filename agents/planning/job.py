@@ -5,10 +5,12 @@ from typing import Literal
 from pydantic import Field
 
 from agents.findings import Assumption, Evidence
+from agents.frameworks import framework_called, stack_of
 from agents.planning.measured_links import MeasuredLink, with_measured_links
 from projector import catalog
 from projector.anchor.anchor import Anchor
 from projector.breakdown import TimeBreakdown
+from projector.ranking.task import Stack
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
@@ -16,6 +18,7 @@ from projector.specs.hardware import HardwareProfile
 from projector.specs.objective import Objective, Slo, named_objective
 from projector.specs.plan import ParallelismPlan, Phase
 from projector.specs.record import Record
+from projector.specs.software import CURRENT, Software
 from projector.specs.workload import WorkloadSpec
 
 Mode = Literal["absolute", "relative", "none"]
@@ -39,6 +42,7 @@ class Job(Record):
     measured: TimeBreakdown | None
     traced: bool = Field(description="whether a trace was given")
     objective: str
+    framework: str | None = Field(None, description="the training stack, by its name in `agents.frameworks`")
     slo: Slo
     constraints: Constraints
     compare: tuple[str, ...] = Field(description="ids of the chips to compare on")
@@ -67,6 +71,16 @@ class Job(Record):
         if self.architecture is not None and self.chip_known:
             return "absolute"
         return "relative" if self.measured is not None and self.current is not None else "none"
+
+    @property
+    def stack(self) -> Stack | None:
+        """What the named training stack bounds; None: any current one."""
+        return stack_of(framework_called(self.framework)) if self.framework is not None else None
+
+    @property
+    def software(self) -> Software:
+        """Kernels and habits that training is projected with."""
+        return framework_called(self.framework).software if self.framework is not None else CURRENT
 
     @property
     def target(self) -> Objective:

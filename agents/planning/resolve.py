@@ -14,6 +14,7 @@ from agents.planning.measured_links import resolve_links
 from agents.planning.origins import Origins
 from agents.planning.request_checks import check_fixed_axes, check_request, nothing_to_plan, stated_phase
 from agents.planning.resolve_cluster import Placed, compare_chips, resolve_cluster
+from agents.planning.resolve_framework import resolve_framework
 from agents.planning.resolve_workload import resolve_workload
 from agents.request import PlanRequest
 from agents.wording import quoted
@@ -33,7 +34,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
 
     InvalidDescription when the request contradicts itself or states a layout that cannot run, or when neither it nor
     a trace says what to plan;
-    UnknownName for a chip, model or objective in no catalogue.
+    UnknownName for a chip, model, framework or objective in no catalogue.
     """
     check_request(request)
     origins = Origins()
@@ -43,6 +44,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     architecture = _architecture(request, summary, origins)
     origins.warnings.extend(conflicts(request, summary, phase, architecture if _names_model(request) else None))
     current, source = _current(request, summary, phase, architecture, placed, origins)
+    request, framework = resolve_framework(request, phase, origins)
     workload, current = resolve_workload(
         request, summary, phase, architecture, current, source, placed.devices, origins
     )
@@ -61,6 +63,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
         measured=measured,
         traced=summary is not None,
         objective=_objective(request, phase, origins),
+        framework=framework,
         slo=request.slo,
         constraints=request.constraints,
         compare=compare_chips(request.hardware, placed.hardware),

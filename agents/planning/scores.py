@@ -8,22 +8,24 @@ idle      absolute, and a window that is no such step shows idle time that the c
 relative  model or chip is unknown: the measured step is scaled.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agents.frameworks import Framework, framework_called, stack_of
 from agents.planning.job import Job
 from projector.anchor.anchored_batch import AnchoredBatch
 from projector.breakdown import Projection, TimeBreakdown
 from projector.errors import InvalidDescription
 from projector.project import project_many
+from projector.ranking.task import within
 from projector.relative import RelativeBatch, project_relative_many
 from projector.search_space import Space, explore
 from projector.specs.objective import Rejection, Slo
 from projector.specs.plan import ParallelismPlan
-from projector.specs.plan_batch import PlanBatch
+from projector.specs.plan_batch import FIELDS, PlanBatch
 
 Column = NDArray[np.float64]
 
@@ -92,8 +94,34 @@ class Scores:
 
 
 def legal_space(job: Job) -> Space:
-    """Every legal plan that keeps the constraints, the current one included when it is legal, and what was left out."""
-    return explore(job.workload, job.architecture, job.cluster, job.hardware, job.constraints, job.current)
+    """Every legal plan that keeps the constraints and that the named stack runs, the current one included when it is
+    legal, and what was left out."""
+    if job.framework is None:
+        return explore(job.workload, job.architecture, job.cluster, job.hardware, job.constraints, job.current)
+    framework = framework_called(job.framework)
+    space = _run_by(framework, job)
+    if framework.accumulates or job.mode != "absolute":
+        return space
+    if len(space.plans) and _project(space.plans, job).fits.any():
+        return space
+    # recipes that do not accumulate do so where nothing fits otherwise
+    return _run_by(replace(framework, accumulates=True), job)
+
+
+def _run_by(framework: Framework, job: Job) -> Space:
+    stack = stack_of(framework)
+    limits = within(job.constraints, stack)
+    space = explore(job.workload, job.architecture, job.cluster, job.hardware, limits, job.current)
+    plans = stack.runs(space.plans)
+    note = f"{framework.name}: only what it has is searched"
+    if job.current is not None and _holds(space.plans, job.current) and not _holds(plans, job.current):
+        plans = PlanBatch.concat([plans, PlanBatch.from_plans([job.current])])
+        note += ", and the current plan, which it is not known to run"
+    return Space(plans, (*space.notes, note))
+
+
+def _holds(batch: PlanBatch, plan: ParallelismPlan) -> bool:
+    return bool(np.logical_and.reduce([batch.columns[field] == getattr(plan, field) for field in FIELDS]).any())
 
 
 def score(batch: PlanBatch, job: Job) -> Scores:
@@ -138,7 +166,7 @@ def feasible(scores: Scores, job: Job) -> NDArray[np.bool_]:
 def _project(batch: PlanBatch, job: Job) -> Projections:
     hardware = job.hardware
     if job.architecture is not None and hardware is not None:
-        modelled = project_many(batch, job.workload, job.architecture, job.cluster, hardware)
+        modelled = project_many(batch, job.workload, job.architecture, job.cluster, hardware, software=job.software)
         return modelled if job.anchor is None else AnchoredBatch.of(modelled, job.anchor, job.cluster, hardware)
     if job.current is not None and job.measured is not None:
         return _relative(batch, job, job.current, job.measured)

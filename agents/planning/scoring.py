@@ -140,7 +140,7 @@ def _on_chip(
         adapted = _with_offered_dtypes(plan, hardware)
         if check(adapted, job.workload, architecture, cluster, hardware):
             return None, f"On {hardware.id} the plan is not legal: {'; '.join(rejection.text for rejection in broken)}."
-    projection = project(adapted, job.workload, architecture, cluster, hardware)
+    projection = project(adapted, job.workload, architecture, cluster, hardware, software=job.software)
     memory = memory_rejection(projection)
     if memory is not None:
         return projection, f"On {hardware.id} the plan does not fit: {memory.text}."

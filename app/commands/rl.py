@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def answer_of(request: "RlRequest") -> "RlAnswer":
     """The projection, or the rules the two plans break. UnknownName, InvalidDescription."""
-    from app.ranking import framework_named
+    from agents.frameworks import framework_named
     from app.schemas_rl import RlAnswer
     from projector.catalog import architecture, chip
     from projector.legality import check

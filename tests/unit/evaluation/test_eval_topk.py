@@ -5,11 +5,11 @@ from evaluation_examples import MIXTRAL, read, row, row_values, workload
 
 from agents.evaluation import topk as module
 from agents.evaluation.baselines import Published, baselines
-from agents.evaluation.frameworks import framework_of, frameworks_of
 from agents.evaluation.hits import hits
 from agents.evaluation.ranking import RankedLayout, Ranking, rank_layouts
 from agents.evaluation.rates import rate
 from agents.evaluation.topk import problem_of, topk
+from agents.frameworks import framework_of, frameworks_of
 from projector.specs.plan import ParallelismPlan
 
 ROWS = {"row-1": row()}

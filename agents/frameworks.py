@@ -6,7 +6,6 @@ Written from the public documentation of each stack; what is not documented is l
 entries say what exists and overlaps; figures of their kernels are `projector.specs.software`'s, with what they rest on.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -14,7 +13,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.evaluation.rows import DEGREES, MeasuredRow
+from projector.errors import UnknownName
+from projector.ranking.task import Stack
 from projector.specs.constraints import Constraints
 from projector.specs.plan import ContextKind, Schedule
 from projector.specs.plan_batch import PlanBatch
@@ -27,25 +27,15 @@ from projector.specs.software import (
     MEGATRON_2023,
     MEGATRON_DEEPSPEED,
     MEGATRON_RECIPES,
-    NATURAL_IMBALANCE,
     PYTORCH_COMPILED,
     TORCHTITAN,
-    TORCHTITAN_2024,
-    TORCHTITAN_2024_EAGER,
     XLA,
     Software,
-    megatron_recipes,
 )
 
 MemoryCounter = Literal["allocated", "reserved", "device"]
 Sharding = Literal["optimizer", "weights", "either"]
-LAST_OLD_YEAR, FLASH_YEAR = 2022, 2024
-ARXIV = re.compile(r"arxiv:(\d\d)\d\d\.\d{4,5}", re.IGNORECASE)
-EVERY = frozenset(DEGREES)
-# a benchmark file with its month in its name
-DATED = re.compile(r"[_/](20\d\d)-?(?:0[1-9]|1[0-2])(?=[_.])")
-RELEASE = re.compile(r"\b(\d\d)\.(\d\d)\b")
-BLOCK_SCALED = ("mxfp8", "nvfp4")
+EVERY = frozenset({"tp", "pp", "cp", "ep"})
 
 
 @dataclass(frozen=True)
@@ -245,44 +235,8 @@ def framework_of(name: str) -> Framework:
     spelled = name.lower()
     if " or " in spelled:
         return UNKNOWN
-    return next((one for one in FRAMEWORKS if any(word in spelled for word in one.spellings)), UNKNOWN)
-
-
-def framework_of_row(name: str, source: str) -> Framework:
-    """As `framework_of`, with the age of the publication: a Megatron of 2022 or before is another stack."""
-    found = framework_of(name)
-    published = ARXIV.search(source)
-    if published is None or found != MEGATRON or "megascale" in name.lower():
-        return found
-    year = 2000 + int(published[1])
-    if year <= LAST_OLD_YEAR:
-        return OLD_MEGATRON
-    return MEGATRON_BEFORE_FLASH if year <= FLASH_YEAR else found
-
-
-def software_of(framework: Framework, row: MeasuredRow) -> Software:
-    """The stack's kernels in the release a row names, with what the row says of its memory and its experts."""
-    plan, software = row.plan, framework.software
-    changed: dict[str, object] = {}
-    if software == MEGATRON_RECIPES:
-        found = RELEASE.search(row.release or "")
-        release = None if found is None else (int(found[1]), int(found[2]))
-        software = megatron_recipes(release, block_scaled=row.precision in BLOCK_SCALED)
-    if plan.capacity_factor is not None and plan.capacity_factor > 0:
-        # experts of a fixed capacity take their tokens by dense products: no permutation by index kernels around them
-        changed |= {"expert_load": max(plan.capacity_factor, 1.0), "expert_passes": 1.0}
-    if plan.router is not None and "dropless" in plan.router.lower():
-        changed["expert_imbalance"] = NATURAL_IMBALANCE
-    dated = DATED.search(row.document)
-    if software == TORCHTITAN and dated is not None and int(dated[1]) < 2025:
-        # that year's report names the compiler wherever it was used
-        compiled = "compile" in (row.precision_printed or "").lower()
-        software = TORCHTITAN_2024 if compiled else TORCHTITAN_2024_EAGER
-    if "bf16 optimizer" in (row.release or "").lower():
-        changed["gradient_bytes"] = 6
-    if software == XLA and plan.offloads_inputs is not False:
-        changed["offloads_inputs"] = True
-    return software.model_copy(update=changed)
+    own = next((one for one in FRAMEWORKS if one.name.lower() == spelled), None)
+    return own or next((one for one in FRAMEWORKS if any(word in spelled for word in one.spellings)), UNKNOWN)
 
 
 def frameworks_of(names: Sequence[str]) -> tuple[Framework, ...]:
@@ -290,3 +244,26 @@ def frameworks_of(names: Sequence[str]) -> tuple[Framework, ...]:
     nothing is excluded."""
     found = tuple(dict.fromkeys(framework_of(name) for name in names))
     return () if not found or UNKNOWN in found else found
+
+
+def framework_named(name: str) -> Framework:
+    """The framework of that name. UnknownName with the nearest spellings."""
+    found = frameworks_of((name,))
+    if not found:
+        raise UnknownName("framework", name, [spelling for one in FRAMEWORKS for spelling in one.spellings])
+    return found[0]
+
+
+def framework_called(name: str) -> Framework:
+    """The entry whose own name this is; an assert elsewhere, for only resolved names come here."""
+    return next(one for one in FRAMEWORKS if one.name == name)
+
+
+def stack_of(framework: Framework) -> Stack:
+    """What a framework bounds, as a search takes it."""
+    return Stack(
+        name=framework.name,
+        limits=framework.limits(),
+        runs=lambda plans: framework.runs(plans.take(framework.allows(plans))),
+        software=framework.software,
+    )
