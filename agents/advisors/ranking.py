@@ -11,12 +11,15 @@ Repeatedly, of the candidates that are left:
      picks above it, then has no note against it, then the lower effort to adopt, a note that holds for it, fewer
      changes (where something runs that is changed), the model split over fewer devices, the higher gain, its place in
      the projector's order. A note that holds is no reason to do more work for the same gain.
+     A measured step that is only scaled tells plans 3 % apart at best, and the worse the farther a layout is from the
+     measured one: there the plan comes first that doubles and halves fewest degrees.
 The next pick must have another layout while one is left whose layout is new, and another aim while a plan of another
 aim comes close (`diversity`, unless the question switches that off).
 When no layout removes the cause, the plan that relieves it by the fewest changes goes first if it gains at all.
 """
 
 from collections.abc import Sequence
+from math import log2
 
 from agents.advisors.diversity import without_near_duplicates
 from agents.advisors.protocol import AdvisorInput, Candidate
@@ -26,6 +29,9 @@ from projector.specs.plan import ParallelismPlan
 NOISE_FRAC = 0.01
 PREFERENCE_FRAC = 0.05
 TIGHT_MEMORY_FRAC = 0.90
+# half of the range that each doubling of a layout adds to scaled compute (`projector.scaling.work`)
+RELATIVE_NOISE_FRAC = 0.03
+SCALED_FIELDS = ("dp", "tp", "pp", "cp", "ep", "micro_batch")
 
 
 def rank(question: AdvisorInput) -> tuple[Candidate, ...]:
@@ -44,9 +50,12 @@ def _leader(question: AdvisorInput, rest: Sequence[Candidate]) -> Candidate:
     relieving = [candidate for candidate in rest if candidate.relieving and candidate.gain_frac > NOISE_FRAC]
     if relieving and not question.layout_relieves:
         return min(relieving, key=lambda candidate: (len(candidate.changes), -candidate.gain_frac))
-    best = best_of(question, _fresh(question, rest, ()), ())
+    fresh = _fresh(question, rest, ())
+    best = best_of(question, fresh, ())
+    # the nearest of scaled plans stands for all that scaling cannot tell from it
+    gain = max(one.gain_frac for one in fresh) if _is_scaled(question) else best.gain_frac
     kept = next((candidate for candidate in rest if candidate.keeps), None)
-    return kept if kept is not None and best.gain_frac <= NOISE_FRAC else best
+    return kept if kept is not None and gain <= NOISE_FRAC else best
 
 
 def _fresh(question: AdvisorInput, rest: Sequence[Candidate], picked: Sequence[Candidate]) -> list[Candidate]:
@@ -70,10 +79,14 @@ def best_of(question: AdvisorInput, pool: Sequence[Candidate], picked: Sequence[
     field = [candidate for candidate in _within(pool, PREFERENCE_FRAC) if _relieves(candidate)] or list(pool)
     field = [candidate for candidate in _within(field, PREFERENCE_FRAC) if not is_tight(candidate)] or field
     families = frozenset(family_of(pick.plan) for pick in picked)
+    scaled = _is_scaled(question)
+    if scaled:
+        field = [candidate for candidate in field if _scaling_sees(question, candidate)] or field
 
-    def preference(candidate: Candidate) -> tuple[bool, bool, int, bool, int, int, float]:
+    def preference(candidate: Candidate) -> tuple[float, bool, bool, int, bool, int, int, float]:
         plan = candidate.plan
         return (
+            doublings(question.reference.plan, plan) if scaled else 0.0,
             family_of(plan) in families,
             support(candidate) < 0,
             EFFORTS.index(candidate.effort),
@@ -83,7 +96,21 @@ def best_of(question: AdvisorInput, pool: Sequence[Candidate], picked: Sequence[
             -candidate.gain_frac,
         )
 
-    return min(_within(field, NOISE_FRAC), key=preference)
+    return min(_within(field, RELATIVE_NOISE_FRAC if scaled else NOISE_FRAC), key=preference)
+
+
+def _scaling_sees(question: AdvisorInput, candidate: Candidate) -> bool:
+    """Whether scaling the measured step says anything of the plan: it moves a degree, or gains by more than noise."""
+    return doublings(question.reference.plan, candidate.plan) > 0 or candidate.gain_frac > NOISE_FRAC
+
+
+def _is_scaled(question: AdvisorInput) -> bool:
+    return question.reference.source == "relative"
+
+
+def doublings(before: ParallelismPlan, after: ParallelismPlan) -> float:
+    """How far one plan is from another: degrees and micro-batch doubled and halved (dp 8 cp 8 to dp 16 cp 4: 2)."""
+    return sum(abs(log2(getattr(after, field) / getattr(before, field))) for field in SCALED_FIELDS)
 
 
 def support(candidate: Candidate) -> int:

@@ -5,6 +5,7 @@ From possibly thousands of plans are kept:
     dropped), and the same for the best layout of each family (which axes are in use),
   - the same again among the plans that leave a tenth of the memory free,
   - on the reference's layout, the best plan that pulls only one lever, for each lever,
+  - where a measured step is only scaled, the layouts next to the measured one, which it says most about,
   - where layouts are too few to choose three from, the best plan of each set of changed fields, then the next best,
   - the current plan, so that "keep" can be said,
   - what the caller asks for besides: plans that a retrieved note speaks for.
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agents.advisors.protocol import Candidate, LeverView, Step
-from agents.advisors.ranking import NOISE_FRAC, TIGHT_MEMORY_FRAC, family_of
+from agents.advisors.ranking import NOISE_FRAC, TIGHT_MEMORY_FRAC, doublings, family_of
 from agents.causes import NOT_LAYOUT
 from agents.findings import Evidence
 from agents.gains import objective_change
@@ -39,6 +40,7 @@ MOST_LAYOUTS = 8
 MOST_FAMILIES = 8
 MOST_VARIANTS = 6
 FEW_LAYOUTS = 3
+ONE_MOVE = 2.0  # doublings: one degree twice, another half
 FREE_FIELDS = frozenset({"phase", "grad_accum"})
 
 Rows = NDArray[np.intp]
@@ -68,6 +70,8 @@ def shortlist(
     if roomy.any() and not roomy.all():
         chosen |= set(_layout_representatives(batch, rows[roomy], value[roomy], counts[roomy]))
     chosen |= set(_single_levers(rows, value, changed, job))
+    if job.mode == "relative":
+        chosen |= set(_neighbours(batch, rows, value, counts, reference.plan))
     if len({_layout(batch, row) for row in rows.tolist()}) < FEW_LAYOUTS:
         chosen |= set(_variants(rows, value, changed))
     chosen |= set(rows[counts == 0][:1].tolist()) | set(also)
@@ -144,6 +148,18 @@ def _layout_representatives(
     for row in ranked:
         families.setdefault(family_of(batch[row]), row)
     return [*ranked[:MOST_LAYOUTS], *list(families.values())[:MOST_FAMILIES]]
+
+
+def _neighbours(
+    batch: PlanBatch,
+    rows: Rows,
+    value: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    reference: ParallelismPlan,
+) -> list[int]:
+    """The best layouts that double one degree and halve another."""
+    ranked = _ranked_representatives(batch, rows, value, counts)
+    return [row for row in ranked if 0 < doublings(reference, batch[row]) <= ONE_MOVE][:MOST_LAYOUTS]
 
 
 def _ranked_representatives(
