@@ -15,6 +15,7 @@ LIMIT_WORDS: Final[dict[Limit, tuple[str, str]]] = {
     "arithmetic": ("compute", "Operators bound by the core, its arithmetic or its on-chip memory,"),
     "memory": ("memory", "Operators that HBM limits, copies and collectives that keep HBM busy among them,"),
     "communication": ("communication", "Collectives that wait for links or peers while HBM idles"),
+    "host": ("host", "Operators that wait for input from the host, or for it to take output,"),
     "unresolved": ("unresolved", "Identified operators of which the profile gives no limit, so that decide nothing,"),
 }
 BOUND_WORDS: Final[dict[Bound, str]] = {

@@ -9,8 +9,12 @@ The others count for what limits them:
   arithmetic    bound by compute, or by on-chip memory: both are limits inside the core, and its kernels' own
   memory        bound by HBM, and copies
   communication collectives that do not keep HBM busy
+  host          the core waits for input of the host or for the host to take its output: idle time with a reason
 A collective labelled HBM-bound counts as memory where it uses a tenth of the HBM bandwidth or more. Below that HBM is
 idle nine tenths of its time, so the label names only the least idle resource: it waits for links or for its peers.
+
+A figure above 105 % of a peak is implausible (5 %: clocks above the datasheet's, rounded times). The row's label then
+decides nothing: a kernel is unresolved, a collective counts as communication, which it is by what it does.
 """
 
 from collections import defaultdict
@@ -18,13 +22,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from agents.diagnosis_parts import Limiter
 from traces.summary_types import TraceSummary
 from traces.xplane.op_table import BOUNDS, Bound, Kpis, OpRow
 
-Limit = Literal["arithmetic", "memory", "communication", "unresolved", "unattributed"]
-LIMITS: Final[tuple[Limit, ...]] = ("arithmetic", "memory", "communication", "unresolved", "unattributed")
+Limit = Literal["arithmetic", "memory", "communication", "host", "unresolved", "unattributed"]
+LIMITS: Final[tuple[Limit, ...]] = ("arithmetic", "memory", "communication", "host", "unresolved", "unattributed")
 
 BUSY_HBM_FRAC: Final = 0.10
+ABOVE_PEAK: Final = 1.05
+FEEDS: Final = frozenset({"infeed", "outfeed"})
 # what these hold is not in their name: the compiler wraps any code in them
 OPAQUE: Final = frozenset({"custom-call", "custom fusion", "custom_call"})
 
@@ -34,11 +41,13 @@ class OpGroup:
     """Rows that belong together, and how much of the step they take.
 
     efficiency: of the roofline, weighted by time over the rows that state it. bound: the label of most of their time.
-    costliest: the row that takes most of it.
+    costliest: the row that takes most of it. limiters: parts of `share` by what holds them up.
     """
 
     name: str
     share: float
+    count: int
+    limiters: dict[Limiter, float]
     efficiency: float | None
     bound: Bound
     costliest: OpRow
@@ -49,6 +58,8 @@ class OpLevel:
     """limits: rows by what limits them. categories: identified rows by HLO category, the largest share first.
 
     memory_collectives: share of collectives counted as memory. resolved: whether any row states what bounds it.
+    collectives: identified communication by category, the largest share first, exposed or not.
+    exposed_frac: part of communication that no kernel hides. implausible: share in rows with figures above a peak.
     """
 
     kpis: Kpis | None
@@ -56,6 +67,9 @@ class OpLevel:
     categories: tuple[OpGroup, ...]
     memory_collectives: float
     resolved: bool
+    collectives: tuple[OpGroup, ...] = ()
+    exposed_frac: float = 1.0
+    implausible: float = 0.0
 
     def share(self, limit: Limit) -> float:
         """Share of the step in rows of this limit; 0 where there are none."""
@@ -83,21 +97,47 @@ def op_level_of(summary: TraceSummary, exposed_frac: float) -> OpLevel | None:
         categories=_grouped(identified, lambda row: row.category or "no category", share_of),
         memory_collectives=sum(map(share_of, collectives)),
         resolved=any(row.bound in BOUNDS for row in identified),
+        collectives=_grouped(
+            [row for row in identified if row.event_class == "communication"],
+            lambda row: row.category or "no category",
+            lambda row: row.share_of_step_frac,
+        ),
+        exposed_frac=exposed_frac,
+        implausible=sum(share_of(row) for row in identified if implausible(row)),
     )
+
+
+def implausible(row: OpRow) -> bool:
+    """Whether a figure of the row is above what its peak allows."""
+    figures = (row.compute_efficiency_frac, row.hbm_utilisation_frac, row.memory_utilisation_frac)
+    return any(figure is not None and figure > ABOVE_PEAK for figure in (*figures, row.roofline_efficiency_frac))
 
 
 def limit_of(row: OpRow) -> Limit:
     """What limits a row, by the rules of this module."""
     if not row.attributed:
         return "unattributed"
+    if row.category in FEEDS:
+        return "host"
     if row.bound == "unknown" and (row.category in OPAQUE or row.event_class == "compute"):
         return "unresolved"
     if row.event_class == "copy":
         return "memory"
     if row.event_class == "communication":
         busy = row.bound == "hbm" and (row.hbm_utilisation_frac or 0.0) >= BUSY_HBM_FRAC
-        return "memory" if busy else "communication"
+        return "memory" if busy and not implausible(row) else "communication"
+    if implausible(row):
+        return "unresolved"
     return "memory" if row.bound == "hbm" else "arithmetic"
+
+
+def limiter_of(row: OpRow) -> Limiter:
+    """The same, with on-chip memory apart from arithmetic; links stand for peers as well."""
+    limit = limit_of(row)
+    if limit == "arithmetic":
+        return "arithmetic" if row.bound == "compute" else "on_chip_memory"
+    found: dict[Limit, Limiter] = {"memory": "hbm", "communication": "link", "host": "waiting"}
+    return found.get(limit, "unknown")
 
 
 def _grouped(
@@ -112,13 +152,17 @@ def _grouped(
 
 def _group(name: str, rows: list[OpRow], share_of: Callable[[OpRow], float]) -> OpGroup:
     by_bound: dict[Bound, int] = defaultdict(int)
+    limiters: dict[Limiter, float] = defaultdict(float)
     for row in rows:
         by_bound[row.bound] += row.total_ps
+        limiters[limiter_of(row)] += share_of(row)
     stated = [(row.roofline_efficiency_frac, row.total_ps) for row in rows if row.roofline_efficiency_frac is not None]
     weight = sum(total_ps for _, total_ps in stated)
     return OpGroup(
         name=name,
         share=sum(map(share_of, rows)),
+        count=sum(row.count for row in rows),
+        limiters=dict(limiters),
         efficiency=sum(efficiency * total_ps for efficiency, total_ps in stated) / weight if weight else None,
         bound=max(sorted(by_bound), key=lambda bound: by_bound[bound]),
         costliest=max(rows, key=lambda row: row.total_ps),

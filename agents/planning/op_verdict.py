@@ -25,12 +25,12 @@ GROUP_WORDS: Final[dict[Group, str]] = {
 
 
 def groups_of_rows(ops: OpLevel, idle: float) -> dict[Group, float]:
-    """Share of the step in each group: identified rows with a known limit, and idle time."""
+    """Share of the step in each group: identified rows with a known limit, and idle time with waits for the host."""
     return {
         "compute": ops.share("arithmetic"),
         "memory": ops.share("memory"),
         "communication": ops.share("communication"),
-        "waiting": idle,
+        "waiting": idle + ops.share("host"),
     }
 
 

@@ -39,6 +39,8 @@ class Signals:
     idle: why the device was idle, in the time the shares are of. bubble: idle part of the pipeline bubble.
     ops: what the operator table says, where the trace has one.
     work: work of the kernels beside the chip's roofline; () without a chip.
+    noise_frac: how far the mean of the measured steps may be off, one standard error over it; None without several.
+    ranks_disagree: whether what takes most of the time differs between ranks.
     """
 
     source: Literal["measured", "modelled"]
@@ -66,6 +68,8 @@ class Signals:
     memory_used_frac: float | None = None
     ops: OpLevel | None = None
     work: tuple[ClassWork, ...] = ()
+    noise_frac: float | None = None
+    ranks_disagree: bool = False
 
 
 def signals_of_trace(summary: TraceSummary) -> Signals:
@@ -109,7 +113,24 @@ def signals_of_trace(summary: TraceSummary) -> Signals:
         memory_used_frac=max(high_waters) / hbm_bytes if high_waters and hbm_bytes else None,
         ops=op_level_of(summary, shares.exposed_communication / everything if everything else 1.0),
         work=place_work(summary, chip).work if chip is not None else (),
+        noise_frac=_noise(summary),
+        ranks_disagree=len({leading for rank in summary.ranks if (leading := _leading(rank))}) > 1,
     )
+
+
+def _noise(summary: TraceSummary) -> float | None:
+    """Largest over the ranks of deviation / (mean sqrt(steps))."""
+    told = [rank.step_statistics for rank in summary.ranks if rank.step_statistics is not None]
+    errors = [
+        one.deviation_ns / one.mean_ns / one.measured**0.5 for one in told if one.deviation_ns and one.mean_ns > 0
+    ]
+    return max(errors, default=None)
+
+
+def _leading(rank: TimeShares) -> str | None:
+    """What takes most of a rank's window; None of an empty one."""
+    parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "idle_ns")
+    return max(parts, key=lambda name: getattr(rank, name)) if rank.window_ns else None
 
 
 def signals_of_breakdown(

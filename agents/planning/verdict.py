@@ -5,24 +5,38 @@ Four groups compete, each a share of the window:
   memory         kernels limited by HBM bandwidth, and exposed copies
   communication  collectives that no kernel hides (hidden ones cost nothing and score nothing)
   waiting        the device has nothing to do
-Waiting is reported in class compute (`BOTTLENECK_OF`), but never added to compute work: other levers relieve it.
 
-Where the trace has an operator table whose rows state what bounds them (XLA profiles), these rows take the place of the
-kinds of kernels (`op_verdict`). Operators that a profile does not identify never count as compute.
-
-Where shapes show the work of kernels and the chip is known, the roofline says what limits them (`traces.work.placed`).
-The other kernels are judged by their kind: matrix kernels by the rows they see, pointwise ones as limited by HBM.
+Every rule that can change the class, in the order they are asked; all of them compare shares, none a time:
+  1. Without device events there is no class: abstained.
+  2. What limits a kernel. Where shapes show its work and the chip is known, the roofline does (`traces.work.placed`);
+     else its kind: matrix kernels by the rows they see (`row_limit`), pointwise ones HBM, unknown ones are compute.
+  3. Where an operator table states what bounds its rows (XLA profiles), rows take the place of kinds. Rows that are not
+     identified, opaque without a cost, or with figures above a peak decide nothing (`op_level`).
+  4. A collective that uses a tenth of HBM bandwidth or more is memory, any other communication (`op_level`).
+  5. The largest group leads. With rows: only if they take a twentieth of the step, else the headline decides, and idle
+     time leads only where the headline says so or it outweighs all that no row explains (`op_verdict`).
+  6. The cause of the leading group (`cause.py`) names the class: idle time by what is waited for, exposed communication
+     by skew, message size and axis, memory by copies or bandwidth.
+  7. Waiting is none of the three classes. By convention launches, host, input and bubbles are reported in class compute
+     and waiting for ranks in communication (`BOTTLENECK_OF`); the cause says what it is. A core whose profile gives no
+     reason to wait is reported in class memory, abstained: its programs are queued ahead, so no launch was late, and
+     collectives are counted; what is left are transfers and data that do not lie in device memory.
+  8. Capacity: a projected step that needs more memory than there is, a job stated to run out of it, or to fill it where
+     nothing else explains its time (`capacity.py`), or that shall run on fewer devices than the trace while its core
+     waits without a reason (`layout_evidence`), is class memory whatever the shares say.
+Abstained: the class is a convention, since the evidence that would decide it is missing.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-from agents.planning.idle_causes import cause_of_waiting
+from agents.planning.cause import AXIS_CAUSE as AXIS_CAUSE
+from agents.planning.cause import cause_of
 from agents.planning.op_level import OpLevel
 from agents.planning.op_verdict import Group, groups_of_rows, leading_group, row_doubts
 from agents.planning.signals import Signals
 from agents.planning.work_evidence import limits_of
-from projector.breakdown import Axis, OperatorKind
+from projector.breakdown import OperatorKind
 from projector.graph.columns import DTYPE_BYTES
 from projector.specs.bottleneck import BOTTLENECK_OF, Bottleneck, Cause
 from projector.specs.plan import ComputeDtype
@@ -33,19 +47,9 @@ Basis = Literal["roofline", "rows", "phase", "nothing"]
 AMBIGUOUS_MARGIN = 0.10
 FEW_KERNELS = 20
 FEW_ROWS = 32  # below the ridge of every accelerator sold for this work: 75 to 600 FLOP/byte
-FULL_MEMORY_FRAC = 0.95
 
 MATRIX_KINDS: tuple[OperatorKind, ...] = ("gemm", "attention", "moe")
 STREAMING_KINDS: tuple[OperatorKind, ...] = ("norm", "elementwise", "quantise", "embedding", "sampling", "optimizer")
-AXIS_CAUSE: dict[Axis, Cause] = {
-    "tp": "exposed_tp",
-    "dp": "exposed_dp",
-    "fsdp": "exposed_dp",
-    "pp": "exposed_pp",
-    "cp": "exposed_cp",
-    "ep": "exposed_ep",
-    "unknown": "exposed_communication",
-}
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,9 @@ class MatrixLimit:
 class Verdict:
     """groups: share of the window each group explains. doubts: why the verdict is ambiguous, as sentences.
 
-    by_rows: whether the rows of an operator table stand in for the kinds of kernels.
+    leader: the group that decides. headline: what the headline alone suggests. unresolved: share in kernels that count
+    as compute although nobody knows what limits them. by_rows: whether the rows of an operator table stand in for the
+    kinds of kernels. abstained: the evidence shows no class.
     """
 
     bottleneck: Bottleneck
@@ -75,6 +81,10 @@ class Verdict:
     matrix: MatrixLimit
     experts: MatrixLimit
     doubts: tuple[str, ...]
+    leader: Group
+    headline: Group
+    unresolved: float
+    abstained: bool
     by_rows: bool = False
 
 
@@ -92,28 +102,49 @@ def judge(signals: Signals) -> Verdict:
     leader = max(groups, key=lambda name: groups[name])
     if by_rows := _has_rows(signals):
         leader = leading_group(by_rows, groups, headline)
-    cause = _cause(signals, groups, leader) if signals.device else "unknown"
+    cause = cause_of(signals, groups, leader) if signals.device else "unknown"
     bottleneck = BOTTLENECK_OF[cause]
+    if cause == "unknown" and signals.device and signals.ops is not None and signals.ops.kpis is not None:
+        bottleneck = "memory"
+        scores = {**scores, "compute": groups["compute"], "memory": max(groups["memory"], groups["waiting"])}
     if signals.source == "modelled" and (signals.memory_used_frac or 0.0) > 1.0:
         cause, bottleneck = "hbm_capacity", "memory"
         scores["memory"] = 1.0
     runner_up = max(score for name, score in scores.items() if name != bottleneck)
     margin = max(0.0, scores[bottleneck] - runner_up)
-    doubts = _doubts(signals, groups, unresolved, margin, cause)
+    undecided = cause == "compute_throughput" and _could_be_memory(groups, unresolved)
+    doubts = _doubts(signals, groups, unresolved if undecided else 0.0, margin, cause)
     if by_rows:
         doubts += row_doubts(by_rows, groups, leader, margin)
     return Verdict(
         bottleneck=bottleneck,
         cause=cause,
-        hypothesis="compute" if headline == "waiting" else headline,
+        hypothesis=_hypothesis(headline, leader, bottleneck),
         scores=scores,
         groups=groups,
         margin=margin,
         matrix=matrix,
         experts=experts,
         doubts=tuple(doubts),
+        leader=leader,
+        headline=headline,
+        unresolved=unresolved,
+        abstained=cause == "unknown" or undecided,
         by_rows=by_rows is not None,
     )
+
+
+def _hypothesis(headline: Group, leader: Group, bottleneck: Bottleneck) -> Bottleneck:
+    """The headline as a class. Waiting has none: where it leads as well, it is in the class the verdict gives it."""
+    if headline == "waiting":
+        return bottleneck if leader == "waiting" else "compute"
+    return headline
+
+
+def _could_be_memory(groups: dict[Group, float], unresolved: float) -> bool:
+    """Whether kernels that count as compute for want of knowledge would make the class memory, were they HBM's."""
+    others = max(groups["communication"], groups["waiting"])
+    return unresolved > 0 and groups["memory"] + unresolved > max(groups["compute"] - unresolved, others)
 
 
 def _has_rows(signals: Signals) -> OpLevel | None:
@@ -130,10 +161,10 @@ def _groups(signals: Signals, matrix: MatrixLimit, experts: MatrixLimit) -> tupl
     limited: dict[Limiter, float] = {"arithmetic": 0.0, "hbm": 0.0, "unresolved": 0.0}
     for kind, share in signals.kinds.items():
         share = _other(signals) if kind == "other" else share
-        known = limits_of(signals.work, kind)
-        limited["arithmetic"] += share * known.arithmetic
-        limited["hbm"] += share * known.memory
-        limited[_limiter_by_kind(kind, matrix, experts)] += share * known.open
+        limits = _limits(signals, kind, matrix, experts)
+        limited["arithmetic"] += share * limits.arithmetic
+        limited["hbm"] += share * limits.memory
+        limited["unresolved"] += share * limits.unresolved
     groups: dict[Group, float] = {
         "compute": limited["unresolved"] + limited["arithmetic"],
         "memory": signals.shares.exposed_copy + limited["hbm"],
@@ -141,6 +172,43 @@ def _groups(signals: Signals, matrix: MatrixLimit, experts: MatrixLimit) -> tupl
         "waiting": signals.shares.idle,
     }
     return groups, limited["unresolved"]
+
+
+@dataclass(frozen=True)
+class KindLimits:
+    """Parts of the time of one kind by what limits it, summing to 1; basis: what says so."""
+
+    arithmetic: float
+    memory: float
+    unresolved: float
+    basis: str
+
+
+def kind_limiters(signals: Signals, verdict: Verdict, kind: OperatorKind) -> KindLimits:
+    """What limits the kernels of one kind, as the verdict took it."""
+    return _limits(signals, kind, verdict.matrix, verdict.experts)
+
+
+def _limits(signals: Signals, kind: OperatorKind, matrix: MatrixLimit, experts: MatrixLimit) -> KindLimits:
+    """The roofline where the work is known, the kind for the rest."""
+    known = limits_of(signals.work, kind)
+    limiter = _limiter_by_kind(kind, matrix, experts)
+    limit = experts if kind == "moe" else matrix
+    by_kind = {
+        "roofline": f"{limit.rows or 0:.0f} rows against the chip's ridge",
+        "rows": f"{limit.rows or 0:.0f} rows: weights are read for few uses",
+        "phase": "matrix kernels of training",
+        "nothing": "no shapes and no chip",
+    }[limit.basis]
+    if kind not in MATRIX_KINDS:
+        by_kind = "pointwise kernels read and write" if limiter == "hbm" else "no rule says what they do"
+    told = [f"roofline for {(1 - known.open) * 100:.0f} % of its time"] if known.open < 1 else []
+    return KindLimits(
+        arithmetic=known.arithmetic + (known.open if limiter == "arithmetic" else 0.0),
+        memory=known.memory + (known.open if limiter == "hbm" else 0.0),
+        unresolved=known.open if limiter == "unresolved" else 0.0,
+        basis="; ".join([*told, by_kind] if known.open > 0.005 else told),
+    )
 
 
 def matrix_limits_known(signals: Signals) -> bool:
@@ -203,45 +271,6 @@ def _headline(signals: Signals) -> Group:
     return max(headline, key=lambda name: headline[name])
 
 
-def _cause(signals: Signals, groups: dict[Group, float], leader: Group) -> Cause:
-    if leader == "compute":
-        return "compute_throughput"
-    if leader == "memory":
-        return "copies" if signals.shares.exposed_copy > groups["memory"] / 2 else "hbm_bandwidth"
-    if leader == "communication":
-        return _communication_cause(signals)
-    return _waiting_cause(signals)
-
-
-def _communication_cause(signals: Signals) -> Cause:
-    exposed = signals.shares.exposed_communication
-    if max(signals.skew, signals.waiting or 0.0) >= exposed / 2:
-        return "imbalance"
-    if signals.small_message_frac >= 0.5:
-        return "latency_bound_collectives"
-    by_cause: dict[Cause, float] = {}
-    for axis, share in signals.axes_exposed.items():
-        by_cause[AXIS_CAUSE[axis]] = by_cause.get(AXIS_CAUSE[axis], 0.0) + share
-    if not by_cause:
-        return "exposed_communication"
-    leader = max(sorted(by_cause), key=lambda cause: by_cause[cause])
-    return leader if by_cause[leader] >= exposed / 2 else "exposed_communication"
-
-
-def _waiting_cause(signals: Signals) -> Cause:
-    if signals.bubble is not None and signals.bubble >= signals.shares.idle / 2:
-        return "pipeline_bubble"
-    if signals.idle is not None:
-        return cause_of_waiting(signals.idle, signals.stages)
-    if signals.launch_bound_frac is None:
-        # a core runs whole programs that are queued ahead: nothing in its profile says that the host was late
-        return "unknown" if signals.ops is not None and signals.ops.kpis is not None else "host_idle"
-    if signals.launch_bound_frac >= 0.5:
-        return "launch_bound"
-    # the kernels were queued in time and the device waited all the same: for another rank or another stream
-    return "pipeline_bubble" if (signals.stages or 1) > 1 else "unknown"
-
-
 def _doubts(signals: Signals, groups: dict[Group, float], unresolved: float, margin: float, cause: Cause) -> list[str]:
     if not signals.device:
         return ["no device event was recorded, so nothing is known about the accelerator's time"]
@@ -250,16 +279,21 @@ def _doubts(signals: Signals, groups: dict[Group, float], unresolved: float, mar
         doubts.append(f"the lead over the runner-up is {margin * 100:.1f} points of the window, below 10")
     if signals.kernel_count is not None and signals.kernel_count < FEW_KERNELS:
         doubts.append(f"the window holds {signals.kernel_count} kernels; below {FEW_KERNELS} it shows no steady state")
+    if signals.ranks_disagree:
+        doubts.append("ranks disagree on what takes most of their time: the verdict is of their sum, not of any one")
+    if signals.ops is not None and signals.ops.implausible > 0.01:
+        doubts.append(
+            f"{signals.ops.implausible * 100:.1f} % of the step is in operators with figures above a peak; their "
+            "labels decide nothing"
+        )
     first, second = sorted(groups.values(), reverse=True)[:2]
     if margin >= AMBIGUOUS_MARGIN and first - second < AMBIGUOUS_MARGIN:
         doubts.append("arithmetic and waiting for work take about as much time; each needs another remedy")
-    others = max(groups["communication"], groups["waiting"])
-    if cause == "compute_throughput" and unresolved > 0:
-        if groups["memory"] + unresolved > max(groups["compute"] - unresolved, others):
-            doubts.append(
-                f"{unresolved * 100:.1f} % of the window is in kernels whose limit is not known; "
-                "if HBM bandwidth limits them the class is memory"
-            )
+    if unresolved > 0:
+        doubts.append(
+            f"{unresolved * 100:.1f} % of the window is in kernels whose limit is not known; "
+            "if HBM bandwidth limits them the class is memory"
+        )
     elif cause == "unknown" and signals.launch_bound_frac is None:
         doubts.append(
             "the device waits and the profile does not say for what: input, transfers, memory or other devices; none "
