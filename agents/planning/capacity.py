@@ -73,13 +73,31 @@ def with_stated_memory(
     return diagnosis.model_copy(update={"capacity": capacity, "evidence": (*diagnosis.evidence, entry)})
 
 
+def with_fewer_devices(diagnosis: Diagnosis, *, ran_on: int, wanted: int) -> Diagnosis:
+    """The diagnosis where the job is to run on fewer devices than the trace has and its core waits without a reason.
+
+    What is sharded grows by ran_on / wanted on each device: room is then the first thing a layout has to find.
+    """
+    if wanted >= ran_on or diagnosis.cause != "unknown" or diagnosis.source != "measured":
+        return diagnosis
+    grown = ran_on / wanted
+    claim = (
+        f"The trace ran on {ran_on} devices, the job is to run on {wanted}: what is sharded takes up to {grown:.3g} "
+        "times the memory a device, and nothing in the trace says what else it waits for."
+    )
+    capacity = Capacity(state="unknown", basis="fewer devices than the trace ran on; no memory in use was recorded")
+    return _limited_by_capacity(diagnosis, capacity, claim, None, ref="summary.implied.world_size")
+
+
 def _state(used_frac: float, phase: Phase | None, *, measured: bool = False) -> CapacityState:
     if used_frac > 1.0 and not measured:
         return "out_of_memory"
     return "near_full" if used_frac >= NEAR_FULL_FRAC and phase != "serving" else "room"
 
 
-def _limited_by_capacity(diagnosis: Diagnosis, capacity: Capacity, claim: str, used: float | None) -> Diagnosis:
+def _limited_by_capacity(
+    diagnosis: Diagnosis, capacity: Capacity, claim: str, used: float | None, ref: str = "request.observed"
+) -> Diagnosis:
     shares = "The shares below do not show it: they say where time goes, not what fits."
     summary = f"The bottleneck is HBM capacity (class memory). {claim} {shares} {diagnosis.summary}"
     limits = ("what capacity costs is not in the shares: no headroom of it is known", *diagnosis.limits)
@@ -92,12 +110,13 @@ def _limited_by_capacity(diagnosis: Diagnosis, capacity: Capacity, claim: str, u
             "abstained": False,
             "capacity": capacity,
             "summary": summary,
-            "evidence": (*diagnosis.evidence, _evidence(claim, used)),
+            "evidence": (*diagnosis.evidence, _evidence(claim, used, ref)),
             "limits": limits,
         }
     )
 
 
-def _evidence(claim: str, used: float | None) -> Evidence:
+def _evidence(claim: str, used: float | None, ref: str = "request.observed") -> Evidence:
     unit = "" if used is None else "fraction"
-    return Evidence(id="ev-memory-stated", claim=claim, value=used, unit=unit, source="stated", ref="request.observed")
+    name = "ev-memory-stated" if ref == "request.observed" else "ev-memory-devices"
+    return Evidence(id=name, claim=claim, value=used, unit=unit, source="stated", ref=ref)

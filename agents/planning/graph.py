@@ -10,7 +10,7 @@ from agents.causes import CAUSE_PHRASE
 from agents.findings import Diagnosis, Evidence, PlanResult, Provenance
 from agents.planning.analyzer import diagnose, diagnose_breakdown, undiagnosed
 from agents.planning.job import Job
-from agents.planning.layout_evidence import with_layout
+from agents.planning.layout_evidence import with_request
 from agents.planning.pass_rows import pass_tokens
 from agents.planning.proposal import Proposed, propose
 from agents.planning.reference import Reference, reference_of
@@ -73,8 +73,8 @@ def _analyzer(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
     job = resolve(request, summary)
     # without a plannable model there is nothing to compare with
     reference = reference_of(job) if job.not_plannable is None else None
-    measured = with_layout(diagnose(summary), job) if summary is not None else None
-    diagnosis = measured or _modelled_diagnosis(job, reference)
+    found = diagnose(summary) if summary is not None else _modelled_diagnosis(job, reference)
+    diagnosis = with_request(found, job, reference, request, summary)
     tell("analyzer", "finished", f"class {diagnosis.bottleneck}: {CAUSE_PHRASE[diagnosis.cause]}")
     return {
         "job": _dumped(job),

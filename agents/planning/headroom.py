@@ -37,19 +37,20 @@ def headroom_of(signals: Signals, verdict: Verdict) -> tuple[Headroom, ...]:
 
 
 def _of_group(group: Group, signals: Signals, verdict: Verdict) -> Headroom:
-    open_share = _open_share(signals, verdict) if group != "waiting" else 0.0
-    # kernels nobody could judge count as compute in the groups already
-    extra = 0.0 if group == "compute" and not verdict.by_rows else open_share
+    extra = _open_share(group, signals, verdict)
     basis = CLASS_BASIS[group]
     if extra >= NOISE_FRAC:
         basis += f"; {percent(verdict.groups[group])} is seen, {percent(extra)} more has no known limit and may belong"
     return _bound("class", group, verdict.groups[group] + extra, basis, signals)
 
 
-def _open_share(signals: Signals, verdict: Verdict) -> float:
+def _open_share(group: Group, signals: Signals, verdict: Verdict) -> float:
+    """Share of the window that may belong to the group beside what is seen. Unknown kernels are compute already."""
+    if group == "waiting":
+        return 0.0
     if verdict.by_rows and signals.ops is not None:
         return undecided_of(signals.ops)
-    return verdict.unresolved
+    return verdict.unresolved if group == "memory" else 0.0
 
 
 def _of_cause(signals: Signals, verdict: Verdict) -> Headroom:
@@ -60,6 +61,9 @@ def _of_cause(signals: Signals, verdict: Verdict) -> Headroom:
     if cause == "unknown":
         basis = "what the device waits for is not known, so neither is what relieves it"
         return _bound("cause", cause, signals.shares.idle, basis, signals)
+    if verdict.by_rows and verdict.leader != "waiting" and cause != "copies":
+        # rows know no axis and no direction: the cause is bounded as its class is
+        return _of_group(verdict.leader, signals, verdict).model_copy(update={"scope": "cause", "name": cause})
     return _bound("cause", cause, _cause_share(signals, verdict), f"share of {phrase}, were it gone", signals)
 
 
@@ -68,7 +72,7 @@ def _cause_share(signals: Signals, verdict: Verdict) -> float:
     if cause == "copies":
         return shares.exposed_copy
     if cause == "hbm_bandwidth":
-        return max(0.0, verdict.groups["memory"] - (0.0 if verdict.by_rows else shares.exposed_copy))
+        return max(0.0, verdict.groups["memory"] - shares.exposed_copy)
     if cause == "compute_throughput":
         return verdict.groups["compute"]
     if cause == "pipeline_bubble" and signals.bubble is not None:

@@ -1,6 +1,6 @@
 """The hypothesis of the headline figures, and the evidence that overturns it."""
 
-from agents.planning.op_verdict import GROUP_WORDS, Group
+from agents.planning.op_verdict import Group
 from agents.planning.signals import Signals
 from agents.planning.verdict import Verdict
 from agents.wording import percent, quoted
@@ -77,9 +77,15 @@ def _by_rows(signals: Signals, verdict: Verdict, before: Group) -> str:
     keys = {"compute": "arithmetic", "memory": "memory", "communication": "communication"}
     group = next((limits[name] for name in limits if name == keys.get(verdict.leader)), None)
     costliest = f", the costliest '{quoted(group.costliest.name)}'" if group is not None else ""
-    words = GROUP_WORDS[verdict.leader]
     return (
-        f"Of the operators that the profile identifies, those that are {words} take "
-        f"{percent(verdict.groups[verdict.leader])} of the step{costliest}, more than {GROUP_WORDS[before]} with "
-        f"{percent(verdict.groups[before])}."
+        f"{_ROWS[verdict.leader].capitalize()} take {percent(verdict.groups[verdict.leader])} of the step{costliest}, "
+        f"{_ROWS[before]} {percent(verdict.groups[before])}."
     )
+
+
+_ROWS: dict[Group, str] = {
+    "compute": "identified operators that are bound by the core",
+    "memory": "identified operators that HBM limits",
+    "communication": "identified collectives that wait for links or peers",
+    "waiting": "idle time and waits for the host",
+}
