@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import Field
 
+from agents.diagnosis_parts import Capacity, Category, CollectiveShare, Headroom
 from agents.findings import Diagnosis, Evidence, PlanResult, Shares
 from agents.kernel_tables.tables import SecondOpinion, Untabled
 from app.schemas_launch import ProposalLaunch
@@ -172,6 +173,14 @@ class DiagnoseAnswer(TimeShares):
     ambiguous: bool
     evidence: tuple[Evidence, ...]
     limits: tuple[str, ...]
+    abstained: bool
+    hypothesis_basis: str
+    overturned_by: str
+    categories: tuple[Category, ...]
+    categories_cover_frac: float | None
+    collective_shares: tuple[CollectiveShare, ...]
+    headroom: tuple[Headroom, ...]
+    capacity: Capacity | None
     implied: Implied
     kernel_classes: tuple[KernelClassTime, ...]
     top_kernels: tuple[KernelTime, ...]
@@ -195,7 +204,7 @@ class DiagnoseAnswer(TimeShares):
         """The summary and its diagnosis as one document."""
         found = {name: getattr(diagnosis, name) for name in Diagnosis.model_fields if name in cls.model_fields}
         read = {name: getattr(summary, name) for name in TraceSummary.model_fields if name in cls.model_fields}
-        return cls(**(found | read), shares_of=diagnosis.window)
+        return cls(**(found | read), shares_of=diagnosis.window, collective_shares=diagnosis.collectives)
 
 
 class CommandPlan(PlanResult):

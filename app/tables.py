@@ -9,6 +9,7 @@ from agents.findings import Assumption, Diagnosis, PlanResult, Proposal
 from agents.kernel_tables.tables import SecondOpinion, Untabled
 from app import wording
 from app.schemas import DiagnoseAnswer, ProjectAnswer, TraceHeadline
+from app.tables_diagnosis import show_categories, show_collective_shares, show_headroom, show_hypothesis
 from app.tables_job import show_copies, show_idle, show_links, show_ranks, show_serving, show_work
 from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table
 from app.wording import change, ms, ns_as_ms, number, percent, plain, words
@@ -29,11 +30,14 @@ def show_diagnosis(answer: DiagnoseAnswer) -> None:
     heading(out, wording.headline(answer.bottleneck, answer.cause))
     paragraph(out, answer.summary)
     paragraph(out, _certainty(answer.margin, answer.ambiguous))
+    show_hypothesis(out, answer.hypothesis_basis, answer.overturned_by)
     section(out, f"Window: {plain(answer.window.name)}, {plain(answer.format)}, ranks {len(answer.ranks)}")
     out.print(_window_table(answer))
     if len(answer.ranks) > 1:
         show_ranks(out, answer.ranks, answer.job)
     show_idle(out, answer.idle, answer.idle_ns)
+    show_categories(out, answer.categories, answer.categories_cover_frac)
+    show_headroom(out, answer.headroom, answer.capacity)
     section(out, "Evidence")
     rows = [(e.id, plain(e.claim), wording.figure(e.value, e.unit), e.source) for e in answer.evidence]
     out.print(table(("id", "claim", "value", "source"), rows, (LEFT, LEFT, RIGHT, LEFT)))
@@ -53,6 +57,7 @@ def show_diagnosis(answer: DiagnoseAnswer) -> None:
         ]
         headers = ("collective", "group", "size", "axis", "count", "sum [ms]", "exposed [ms]")
         out.print(table(headers, collective_rows, (LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT, RIGHT)))
+    show_collective_shares(out, answer.collective_shares)
     show_links(out, answer.links, answer.lateness, answer.job)
     show_copies(out, answer.copies)
     show_serving(out, answer.serving_phases)
@@ -146,8 +151,12 @@ def _show_verdict(out: Console, diagnosis: Diagnosis) -> None:
     heading(out, wording.headline(diagnosis.bottleneck, diagnosis.cause))
     paragraph(out, diagnosis.summary)
     paragraph(out, _certainty(diagnosis.margin, diagnosis.ambiguous))
+    show_hypothesis(out, diagnosis.hypothesis_basis, diagnosis.overturned_by)
     for item in diagnosis.evidence:
         bullet(out, f"{item.claim} [{item.source}, {item.id}]")
+    show_categories(out, diagnosis.categories, diagnosis.categories_cover_frac)
+    show_collective_shares(out, diagnosis.collectives)
+    show_headroom(out, diagnosis.headroom, diagnosis.capacity)
 
 
 def _show_proposal(out: Console, proposal: Proposal) -> None:
