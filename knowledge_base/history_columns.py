@@ -26,8 +26,8 @@ WEIGHTS = {
     "hbm_bytes_per_s": 1.0,
     "domain_chips": 1.0,
 }
-# a figure that one side does not state counts as if it differed by this factor of two
-UNKNOWN_OCTAVES = 1.0
+# a figure that the case does not state counts as if it were a factor of four away
+UNKNOWN_OCTAVES = 2.0
 # similarity is 1/e where figures differ by a factor of four in the weighted mean
 OCTAVES_OF_E = 2.0
 
@@ -81,6 +81,18 @@ class Columns:
         shape, name = question.architecture.shape, self.family_of(question)
         pairs = zip(self.shapes, self.names, strict=True)
         return np.array([_same_model(shape, name, other, named) for other, named in pairs], dtype=np.bool_)
+
+    def same_family(self, question: PastRun) -> Mask:
+        """`same_model` without models that history knows by two names: one shape may be trained in two ways."""
+        name = self.family_of(question)
+        same = self.same_model(question)
+        if name is None or name not in self._known_names:
+            return same
+        return same & np.array([other is None or other == name for other in self.names], dtype=np.bool_)
+
+    @cached_property
+    def _known_names(self) -> frozenset[str]:
+        return frozenset(name for name in self.names if name is not None)
 
     def similarity(self, question: PastQuestion) -> Floats:
         """exp(-distance) in (0, 1]: the weighted mean over what the question states of |log2 ratio|, over OCTAVES_OF_E.

@@ -36,16 +36,25 @@ def same_baseline(case: PastCase, question: PastQuestion) -> bool:
     return question.baseline is not None and case.baseline.agrees_with(question.baseline)
 
 
+def same_task(first: PastRun, second: PastRun) -> bool:
+    """Whether the same weights are trained in the same loop, as far as both say; layouts of the first training serve
+    for tuning all weights too."""
+    tasks = {run.task for run in (first, second) if run.task is not None}
+    return len(tasks) < 2 or tasks == {"pretrain", "sft"}
+
+
 def _stated(case: PastRun, other: PastRun) -> Iterator[str]:
     if not same_model(case, other):
         if case.model is not None and other.model is not None:
             yield f"model {case.model} instead of {other.model}"
         else:
             yield "the model is not named" if case.model is None else f"model {case.model}; yours is not known"
+    elif case.family and other.family and normalise(case.family) != normalise(other.family):
+        yield f"{case.model or case.family} instead of {other.model or other.family}, of one shape"
     if case.chip != other.chip:
         named = case.chip or (case.chip_stated if isinstance(case, PastCase) else "")
         yield f"{named or 'chip not stated'} instead of {other.chip or 'a chip not known'}"
-    if case.task is not None and other.task is not None and case.task != other.task:
+    if not same_task(case, other):
         yield f"{case.task} instead of {other.task}"
     for field, words in SIZES:
         has, wants = getattr(case, field), getattr(other, field)

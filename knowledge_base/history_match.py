@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from knowledge_base.history_columns import Columns, Mask
-from knowledge_base.history_differs import question_differences, same_baseline
+from knowledge_base.history_differs import question_differences, same_baseline, same_task
 from knowledge_base.history_outcomes import contradictions, stale_of, workload_key
 from knowledge_base.history_parts import MatchKind
 from knowledge_base.past import MOST_MATCHES, PastCase, PastMatch, PastQuestion, group_of
@@ -107,7 +107,7 @@ class History:
         """(row, kind of match, similarity) of the cases that bear on the job, the best first."""
         columns, cases = self._columns, self.cases
         bears = visible & (columns.phases == (question.phase == "training"))
-        model = columns.same_model(question)
+        model, family = columns.same_model(question), columns.same_family(question)
         similarity = columns.similarity(question)
         found = []
         for row in np.flatnonzero(bears).tolist():
@@ -119,7 +119,7 @@ class History:
             if not same_model and value < LEAST_SIMILARITY:
                 continue
             same_machine = same_chip and question.chips is not None and case.chips == question.chips
-            exact = same_model and same_machine and same_baseline(case, question)
+            exact = bool(family[row]) and same_machine and same_task(case, question) and same_baseline(case, question)
             kind: MatchKind = (
                 "exact" if exact else "same model" if same_model else "same chip" if same_chip else "similar"
             )
@@ -156,9 +156,8 @@ def _bears_on(case: PastCase, question: PastQuestion) -> bool:
 
 def _kinship(case: PastCase, question: PastQuestion) -> float:
     """The share of the similarity that is left where case and job differ in kind."""
-    share = 1.0
+    share = 1.0 if same_task(case, question) else OTHER_TASK
     pairs = (
-        (case.task, question.task, OTHER_TASK),
         (case.precision, question.precision, OTHER_PRECISION),
         (case.cause, question.cause, OTHER_CAUSE),
     )
@@ -170,5 +169,7 @@ def _kinship(case: PastCase, question: PastQuestion) -> float:
 
 def _layout_key(case: PastCase) -> tuple[object, ...]:
     """Cases that would tell a reader the same: one model on one machine in one layout, or one change."""
-    change = (case.levers, case.moves, case.effect.outcome) if case.kind == "change" else ()
-    return (case.kind, case.origin, case.group, case.chips, case.layout.model_dump_json(), case.baseline, *change)
+    change = (case.baseline, case.levers, case.moves, case.effect.outcome) if case.kind == "change" else ()
+    layout = case.layout
+    degrees = (layout.dp, *layout.degrees, layout.etp, layout.attention_dp, layout.disaggregated)
+    return (case.kind, case.origin, case.group, case.chips, degrees, *change)

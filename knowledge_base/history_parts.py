@@ -83,7 +83,7 @@ class PastSource(Record):
 
 
 class PastArchitecture(Record):
-    """Numbers of a model; None: not stated. experts 0: dense."""
+    """Numbers of a model; None: not stated. experts 0: dense. mixture: where only that is known, and no number."""
 
     parameters: float | None = Field(None, gt=0, le=1e15)
     active_parameters: float | None = Field(None, gt=0, le=1e15, description="of one token; equal where dense")
@@ -92,6 +92,7 @@ class PastArchitecture(Record):
     heads: int | None = Field(None, ge=1, le=MOST_WIDTH)
     kv_heads: int | None = Field(None, ge=1, le=MOST_WIDTH)
     experts: int | None = Field(None, ge=0, le=MOST_WIDTH)
+    mixture: bool | None = Field(None, description="whether it is a mixture of experts, where `experts` is not stated")
 
     @property
     def shape(self) -> tuple[int, ...] | None:

@@ -90,7 +90,8 @@ class PastRun(Record):
     @property
     def moe(self) -> bool | None:
         """Whether the model is a mixture of experts; None: not known."""
-        return None if self.architecture.experts is None else self.architecture.experts > 0
+        model = self.architecture
+        return model.mixture if model.experts is None else model.experts > 0
 
 
 class PastCase(PastRun):
