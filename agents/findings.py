@@ -128,7 +128,7 @@ class Proposal(Record):
     adoption_effort: Effort
     adoption: str = Field("", description="why adopting it takes that effort")
     relieves: Resource = Field("none", description="the term of the step or of memory that falls most")
-    enlarges: str | None = Field(None, description="the plan's degree that grows most, as a factor; None: none grows")
+    enlarges: str | None = Field(None, description="the degree that grows most, as a factor; prefill_devices: the pool")
     numerics: tuple[str, ...] = Field((), description="levers among the changes that alter numerics")
     trail: tuple[TrailStep, ...] = Field((), description="from what it is compared with to the plan, step by step")
     trail_note: str = Field("", description="where no order of steps stays legal and fits: why")

@@ -31,7 +31,7 @@ Resource = Literal[
 
 
 class TrailPoint(Record):
-    """One plan of a trail. gain_frac: of the objective's ratio against where the trail starts, 0 there."""
+    """One plan of a trail. gain_frac: of the objective against where the trail starts, as `Expected.objective_frac`."""
 
     step_time_s: float = Field(ge=0)
     memory_bytes: float | None = Field(None, description="of the fullest device; None: the model is unknown")
@@ -60,12 +60,11 @@ class AxisPlacement(Record):
     stride: int = Field(ge=1, description="distance of neighbours of a group, in ranks")
     groups: int = Field(ge=1, description="groups of the axis")
     ranks: tuple[int, ...] = Field(description="first ranks of the first group, at most eight")
-    tier: LinkTier
-    ranks_per_domain: int = Field(ge=1, description="ranks of a group inside one domain of fast links")
-    one_way_bytes_per_s: float = Field(gt=0)
-    bytes_per_step: float | None = Field(
-        None, ge=0, description="what a device sends over all its links for the axis in a step; None: not known"
-    )
+    tier: LinkTier | None = Field(description="None: the chip is not known")
+    ranks_per_domain: int | None = Field(ge=1, description="ranks of a group inside one domain of fast links")
+    one_way_bytes_per_s: float | None = Field(gt=0, description="rate a device gets there")
+    communication_s: float = Field(ge=0, description="of a step, over all tiers the axis crosses, hidden or not")
+    exposed_s: float = Field(ge=0, description="the part of it that nothing hides")
     wraps: bool | None = Field(None, description="torus: whether every dimension the group runs over closes to a ring")
     text: str
 

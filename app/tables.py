@@ -12,6 +12,7 @@ from app.schemas import DiagnoseAnswer, ProjectAnswer, TraceHeadline
 from app.tables_diagnosis import show_categories, show_collective_shares, show_headroom, show_hypothesis
 from app.tables_job import show_copies, show_idle, show_links, show_ranks, show_serving, show_work
 from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table
+from app.tables_proposal import trail_table
 from app.wording import change, ms, ns_as_ms, number, percent, plain, words
 from projector.breakdown import AxisLink, Projection, TimeBreakdown
 from projector.units import bytes_to_gb
@@ -165,6 +166,18 @@ def _show_proposal(out: Console, proposal: Proposal) -> None:
     paragraph(out, proposal.rationale)
     for changes, why in wording.grouped_changes(proposal.changes):
         bullet(out, f"{', '.join(f'{c.field} {c.before} -> {c.after}' for c in changes)}: {why}")
+    if proposal.trail:
+        out.print(trail_table(proposal.trail))
+    for text in (proposal.trail_note, *(place.text for place in proposal.links)):
+        if text:
+            bullet(out, text)
+    for loss in proposal.worse:
+        bullet(out, f"worse: {loss.text}")
+    if proposal.experiment is not None:
+        paragraph(out, f"Test: {proposal.experiment.text}")
+        paragraph(out, proposal.stop_condition)
+    if proposal.adoption:
+        paragraph(out, f"Adoption by {proposal.adoption_effort}: {proposal.adoption}")
     paragraph(out, f"Confidence {percent(proposal.confidence)}: {proposal.confidence_basis}")
     for risk in proposal.risks:
         bullet(out, f"risk: {risk}")

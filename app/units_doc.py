@@ -139,7 +139,6 @@ NAMED = {
         ("before", "after", "reference", "predicted", "refuted_beyond"), "as the field `unit` beside it says"
     ),
     "stride": "ranks",
-    "bytes_per_step": "bytes",
     "low": "as the bounded quantity",
     "high": "as the bounded quantity",
     "fixed": "as the plan field it fixes",

@@ -109,7 +109,7 @@ def _scoring(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
     result = PlanResult(
         diagnosis=diagnosis,
         current=reference.projection if reference is not None and reference.is_current else None,
-        proposals=proposals_of(job, diagnosis, proposed),
+        proposals=proposals_of(job, diagnosis, proposed, reference),
         fewer_because=proposed.fewer_because,
         not_plannable=job.not_plannable,
         evidence=_evidence(job, diagnosis, reference, proposed),

@@ -4,10 +4,17 @@ from collections.abc import Sequence
 
 from agents.advisors.protocol import Candidate, Note, Pick
 from agents.findings import Diagnosis, Proposal
+from agents.planning.adoption import adoption_text
+from agents.planning.axis_links import axis_links
 from agents.planning.confidence import confidence
+from agents.planning.experiment import experiment_of, stop_condition
 from agents.planning.job import Job
+from agents.planning.numerics import numerics_changed
 from agents.planning.proposal import Proposed
+from agents.planning.reference import Reference
 from agents.planning.scores import score_one
+from agents.planning.trail import Trail, trails_of
+from agents.planning.worse import worsenings
 from agents.wording import duration, percent
 from projector import catalog
 from projector.anchor.anchored_batch import AnchoredBatch
@@ -24,19 +31,33 @@ RISKY_SHARE = 0.75
 DTYPE_FIELDS = ("compute_dtype", "weight_dtype", "kv_cache_dtype")
 
 
-def proposals_of(job: Job, diagnosis: Diagnosis, proposed: Proposed) -> tuple[Proposal, ...]:
+def proposals_of(
+    job: Job, diagnosis: Diagnosis, proposed: Proposed, reference: Reference | None
+) -> tuple[Proposal, ...]:
     """The chosen candidates as proposals, in rank order."""
+    if reference is None:
+        return ()
+    trails = trails_of([candidate.plan for candidate in proposed.candidates], job, reference)
+    chosen = zip(proposed.candidates, proposed.picks, trails, strict=True)
     return tuple(
-        _proposal(rank, candidate, pick, proposed.notes, diagnosis, job)
-        for rank, (candidate, pick) in enumerate(zip(proposed.candidates, proposed.picks, strict=True), start=1)
+        _proposal(rank, candidate, pick, trail, proposed.notes, diagnosis, reference, job)
+        for rank, (candidate, pick, trail) in enumerate(chosen, start=1)
     )
 
 
 def _proposal(
-    rank: int, candidate: Candidate, pick: Pick, notes: Sequence[Note], diagnosis: Diagnosis, job: Job
+    rank: int,
+    candidate: Candidate,
+    pick: Pick,
+    trail: Trail,
+    notes: Sequence[Note],
+    diagnosis: Diagnosis,
+    reference: Reference,
+    job: Job,
 ) -> Proposal:
     projections, portability = _elsewhere(candidate.plan, job)
     sure, basis = confidence(candidate, diagnosis, job)
+    numerics = numerics_changed(reference.plan, candidate.plan)
     by_chunk = {note.citation.chunk_id: note.citation for note in notes}
     return Proposal(
         rank=rank,
@@ -60,6 +81,16 @@ def _proposal(
         confidence=sure,
         confidence_basis=basis,
         adoption_effort=candidate.effort,
+        adoption=adoption_text(reference.plan, candidate.plan, candidate.effort, job, runs=reference.is_current),
+        relieves=candidate.resource,
+        enlarges=candidate.enlarges,
+        numerics=numerics,
+        trail=trail.steps,
+        trail_note=trail.note,
+        links=axis_links(candidate.projection, job),
+        worse=worsenings(candidate.plan, candidate.projection, reference, candidate.effort, job),
+        experiment=experiment_of(candidate, reference, job),
+        stop_condition=stop_condition(candidate, reference, numerics, job),
     )
 
 

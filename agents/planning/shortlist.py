@@ -21,13 +21,16 @@ from agents.advisors.ranking import NOISE_FRAC, TIGHT_MEMORY_FRAC, doublings, fa
 from agents.causes import NOT_LAYOUT
 from agents.findings import Evidence
 from agents.gains import objective_change
+from agents.planning.adoption import effort_of
+from agents.planning.aims import enlarged_axis, resource_of
 from agents.planning.attribution import steps_of
 from agents.planning.expected import Outlook, expected_change, outlook_of, relieves
 from agents.planning.job import Job
+from agents.planning.numerics import NUMERIC_FIELDS
 from agents.planning.reference import Reference
 from agents.planning.scores import Scores
 from agents.planning.titles import SERVING_ONLY, TRAINING_ONLY, changes_of, layout_title, title_of
-from agents.proposal_parts import EFFORTS, Effort
+from agents.proposal_parts import Effort
 from agents.wording import duration, gigabytes, percent
 from projector.breakdown import Projection
 from projector.levers import LEVERS, Lever, changed_levers
@@ -103,10 +106,8 @@ def allowed(batch: PlanBatch, job: Job, reference: Reference) -> NDArray[np.bool
     mask = np.ones(len(batch), dtype=np.bool_)
     if job.constraints.allow_numerics_changes:
         return mask
-    for lever in LEVERS:
-        if lever.numerics:
-            for field in lever.fields:
-                mask &= batch.columns[field] == getattr(reference.plan, field)
+    for field in NUMERIC_FIELDS:
+        mask &= batch.columns[field] == getattr(reference.plan, field)
     return mask
 
 
@@ -219,7 +220,7 @@ def _candidate(
         levers=tuple(lever.name for lever in levers),
         relieving=relieving,
         steps=steps,
-        effort=max((lever.effort for lever in levers), key=EFFORTS.index, default="flag"),
+        effort=effort_of(reference.plan, plan, job, runs=reference.is_current),
         gain_frac=outlook.gain_frac,
         step_time_s=outlook.step_time_s,
         expected=expected_change(projection, outlook, reference, job),
@@ -227,6 +228,8 @@ def _candidate(
         is_reference=not changes,
         evidence=_evidence(name, projection, outlook, job),
         shows_relief=shows_relief,
+        resource=resource_of(projection, outlook, reference, cause, job),
+        enlarges=enlarged_axis(reference.plan, plan),
     )
 
 

@@ -7,7 +7,7 @@ wraps nowhere, one of v5e of 8x16 along its longer side); shorter runs are lines
 scaling-book, tpus.md and sharding.md (own derivation of the all-to-all below).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import permutations
@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from projector.graph.columns import Column
+from projector.graph.columns import Column, Switch
 from projector.graph.groups import Group
 from projector.graph.operator import GroupName
 from projector.specs.cluster import ClusterSpec
@@ -33,6 +33,16 @@ class InnerTier:
     spread_bytes_per_s: Column
 
 
+@dataclass(frozen=True)
+class Run:
+    """The part of a group along one dimension of `size` chips: `extent` ranks, `gap` chips apart; columns."""
+
+    size: int
+    extent: Column
+    gap: Column
+    wraps: Switch
+
+
 def torus_tiers(
     groups: Mapping[GroupName, Group], rate: float, cluster: ClusterSpec, hardware: HardwareProfile
 ) -> dict[GroupName, InnerTier]:
@@ -41,15 +51,31 @@ def torus_tiers(
     For each order of the slice's dimensions the bandwidth of the TP group is compared (of the data group where
     tp = 1); each plan takes its best order, as a launcher that picks the device mesh would.
     """
+    layouts, best = _layouts(groups, rate, cluster, hardware)
+    return {name: _pick([layout[name] for layout in layouts.values()], best) for name in groups}
+
+
+def torus_runs(
+    groups: Mapping[GroupName, Group], rate: float, cluster: ClusterSpec, hardware: HardwareProfile
+) -> dict[GroupName, tuple[Run, ...]]:
+    """Along which dimensions the groups of one plan (a batch of one) lie in the order that `torus_tiers` takes."""
+    layouts, best = _layouts(groups, rate, cluster, hardware)
+    order = list(layouts)[int(best[0])]
+    return {name: tuple(_runs(group, order, hardware)) for name, group in groups.items()}
+
+
+def _layouts(
+    groups: Mapping[GroupName, Group], rate: float, cluster: ClusterSpec, hardware: HardwareProfile
+) -> tuple[dict[tuple[int, ...], dict[GroupName, InnerTier]], NDArray[np.intp]]:
+    """The tiers for each order of the slice's dimensions, and the place of each plan's best order."""
     orders = sorted(set(permutations(slice_shape(cluster, hardware))))
-    layouts = [{name: _tier(group, order, rate, hardware) for name, group in groups.items()} for order in orders]
+    layouts = {order: {name: _tier(group, order, rate, hardware) for name, group in groups.items()} for order in orders}
     tp_busy = groups["tp"].size > 1
     scores = [
         np.where(tp_busy, layout["tp"].bytes_per_s, layout["data"].bytes_per_s) + 1e-6 * layout["data"].bytes_per_s
-        for layout in layouts
+        for layout in layouts.values()
     ]
-    best = np.argmax(np.stack(scores), axis=0)
-    return {name: _pick([layout[name] for layout in layouts], best) for name in groups}
+    return layouts, np.argmax(np.stack(scores), axis=0)
 
 
 def slice_shape(cluster: ClusterSpec, hardware: HardwareProfile) -> tuple[int, ...]:
@@ -109,7 +135,21 @@ def _tier(group: Group, shape: tuple[int, ...], total: float, hardware: Hardware
     rate = np.where(inside > 1, total, 0.0)
     hops = inside - 1
     seconds_a_byte = np.where(inside > 1, 1.0 / total, 0.0)
-    position = per_chip
+    for run in _runs(group, shape, hardware):
+        extent, gap, wraps, busy = run.extent, run.gap, run.wraps, run.extent > 1
+        rate = rate + np.where(busy, np.where(wraps, 2.0, 1.0) * link / gap, 0.0)
+        hops = hops + np.where(busy, np.where(wraps, extent / 2, extent - 1) * gap, 0.0)
+        run_s = extent * gap / (np.where(wraps, 8.0, 4.0) * link)
+        seconds_a_byte = np.maximum(seconds_a_byte, np.where(busy, run_s, 0.0))
+    inner = _extent(start, stop, 1, per_chip * prod(shape))
+    spread = 1.0 / np.where(seconds_a_byte > 0, seconds_a_byte, 1.0 / total)
+    return InnerTier(inner, np.where(rate > 0, rate, total), hops, spread)
+
+
+def _runs(group: Group, shape: tuple[int, ...], hardware: HardwareProfile) -> Iterator[Run]:
+    """The group's run in each dimension of a slice of this shape, the first dimension innermost."""
+    start, stop = group.stride, group.stride * group.size
+    position = hardware.devices_per_chip
     multiple = hardware.intra.wrap_multiple or 1
     # the optical switches of three-dimensional tori join whole cubes: a slice of parts of one is a mesh
     closes = hardware.intra.torus_dimensions != 3 or all(size % multiple == 0 for size in shape)
@@ -117,15 +157,8 @@ def _tier(group: Group, shape: tuple[int, ...], total: float, hardware: Hardware
         extent = _extent(start, stop, position, position * size)
         gap = np.maximum(np.minimum(start / position, float(size)), 1.0)
         wraps = (extent >= size) & (size % multiple == 0) & (size > 2) & closes
-        busy = extent > 1
-        rate = rate + np.where(busy, np.where(wraps, 2.0, 1.0) * link / gap, 0.0)
-        hops = hops + np.where(busy, np.where(wraps, extent / 2, extent - 1) * gap, 0.0)
-        run_s = extent * gap / (np.where(wraps, 8.0, 4.0) * link)
-        seconds_a_byte = np.maximum(seconds_a_byte, np.where(busy, run_s, 0.0))
+        yield Run(size, extent, gap, wraps)
         position *= size
-    inner = _extent(start, stop, 1, per_chip * prod(shape))
-    spread = 1.0 / np.where(seconds_a_byte > 0, seconds_a_byte, 1.0 / total)
-    return InnerTier(inner, np.where(rate > 0, rate, total), hops, spread)
 
 
 def _extent(start: Column, stop: Column, low: float, high: float) -> Column:

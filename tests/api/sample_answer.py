@@ -13,6 +13,7 @@ from agents.findings import (
     Provenance,
     Shares,
 )
+from agents.proposal_parts import AxisPlacement, Experiment, TrailPoint, TrailStep, Worsening
 from projector.breakdown import AxisTime, Interval, KindTime, MemoryBreakdown, Projection, TimeBreakdown
 from projector.specs.objective import Rejection
 from projector.specs.plan import ParallelismPlan
@@ -110,7 +111,50 @@ def proposal(rank: int, plan: ParallelismPlan) -> Proposal:
         risks=("A smaller tensor-parallel group needs more memory.",),
         confidence=0.7,
         confidence_basis="measured shares, modelled change",
-        adoption_effort="relaunch",
+        adoption_effort="reshard",
+        adoption="another tp, so a rank holds other weights",
+        relieves="exposed_communication",
+        enlarges="dp",
+        trail=(
+            TrailStep(
+                title="Less tensor parallelism",
+                levers=("tensor_parallelism",),
+                plan=plan,
+                before=TrailPoint(step_time_s=0.1, memory_bytes=55e9, gain_frac=0.0),
+                after=TrailPoint(step_time_s=0.08, memory_bytes=60e9, gain_frac=0.25),
+                fit="fits",
+            ),
+        ),
+        links=(
+            AxisPlacement(
+                axis="tp",
+                group_size=4,
+                stride=1,
+                groups=4,
+                ranks=(0, 1, 2, 3),
+                tier="nvlink",
+                ranks_per_domain=4,
+                one_way_bytes_per_s=360e9,
+                communication_s=0.024,
+                exposed_s=0.016,
+                text="tp: groups of 4 neighbouring ranks inside one domain",
+            ),
+        ),
+        worse=(
+            Worsening(what="memory", before=55.0, after=60.0, unit="GB", text="memory grows from 55.0 GB to 60.0 GB"),
+        ),
+        experiment=Experiment(
+            text="Record 10 steps of both plans.",
+            steps=10,
+            watch="ranks[].step_statistics.median_ns",
+            unit="ms",
+            reference=100.0,
+            predicted=80.0,
+            low=64.0,
+            high=104.0,
+            refuted_beyond=99.0,
+        ),
+        stop_condition="Stop if a device holds more than 72.0 GB.",
     )
 
 
