@@ -1,6 +1,6 @@
 """PlanRequest: what a user asks; the body of POST /v1/plans and of `shardwise plan --request`."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -10,12 +10,17 @@ from projector.specs.cluster import ClusterSpec
 from projector.specs.constraints import Constraints
 from projector.specs.objective import Slo
 from projector.specs.plan import ParallelismPlan
-from projector.specs.record import Record
+from projector.specs.record import MOST_DEVICES, Record
 from projector.specs.workload import WorkloadSpec
 
 MOST_SYMPTOM = 4_000  # characters: some forty sentences
 LONGEST_FRAMEWORK = 100
 FRAMEWORK = "training stack or serving engine that runs it, which bounds what exists; None: any current one"
+MESH = (
+    "the current layout as axes of a TPU mesh (replica, data, seq, model), in place of current_plan; null: not in use"
+)
+MOST_AXES = 16
+MeshDegree = Annotated[int, Field(ge=1, le=MOST_DEVICES)]
 
 
 class PlanRequest(Record):
@@ -26,6 +31,7 @@ class PlanRequest(Record):
     cluster: ClusterSpec | None = None
     framework: str | None = Field(None, max_length=LONGEST_FRAMEWORK, description=FRAMEWORK)
     current_plan: ParallelismPlan | None = None
+    current_mesh: dict[str, MeshDegree | None] | None = Field(None, max_length=MOST_AXES, description=MESH)
     objective: str | None = Field(None, description="name of an objective of the phase; None: the phase's default")
     slo: Slo = Slo()
     constraints: Constraints = Constraints()

@@ -11,6 +11,7 @@ from agents.planning.infer_plan import infer_plan
 from agents.planning.job import Job
 from agents.planning.match_model import match_trace
 from agents.planning.measured_links import resolve_links
+from agents.planning.mesh_input import with_mesh
 from agents.planning.origins import Origins
 from agents.planning.request_checks import check_fixed_axes, check_request, nothing_to_plan, stated_phase
 from agents.planning.resolve_cluster import Placed, compare_chips, resolve_cluster
@@ -36,8 +37,9 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     a trace says what to plan;
     UnknownName for a chip, model, framework or objective in no catalogue.
     """
+    request, assumptions = with_mesh(request)
     check_request(request)
-    origins = Origins()
+    origins = Origins(assumptions=[*assumptions])
     placed = resolve_cluster(request, summary, origins)
     check_fixed_axes(request.constraints, placed.devices)
     phase = _phase(request, summary, origins)
