@@ -13,6 +13,7 @@ from traces.measures.copies import merged_copies
 from traces.measures.idle import merged_idle
 from traces.measures.serving import merged_phases
 from traces.merge_implied import merge_implied
+from traces.patterns.merge import merged_patterns
 from traces.rank import RankParts
 from traces.summary_types import CollectiveTime, RankSummary, TimeShares, TraceSummary, Window
 from traces.work.class_work import merge_work
@@ -52,6 +53,9 @@ def merge_parts(all_parts: Iterable[RankParts], told: Sequence[str] = ()) -> Tra
     crossed = cross_rank(
         [(part.summary.rank, part.collective_log) for part in chosen if part.collective_log is not None]
     )
+    patterns, unknown = merged_patterns(
+        (one for part in chosen for one in part.patterns), sum(rank.window_ns for rank in ranks)
+    )
     of_the_job = (*told, *guessed, *repeated, *gaps_told(job), *disagreements, *crossed.warnings)
     return TraceSummary(
         format=_format(chosen),
@@ -70,6 +74,8 @@ def merge_parts(all_parts: Iterable[RankParts], told: Sequence[str] = ()) -> Tra
         work=merge_work(part.work for part in chosen),
         copies=merged_copies(rank.copies for rank in ranks),
         serving_phases=merged_phases(part.serving_phases for part in chosen),
+        patterns=patterns,
+        patterns_unknown=unknown,
         job=job,
         clocks=crossed.clocks,
         skew=crossed.skew,

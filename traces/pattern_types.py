@@ -12,22 +12,21 @@ PatternKind = Literal[
     "reshard_round_trip",
     "tiny_collectives",
     "repeated_gathers",
+    "repeated_reductions",
     "serialised_pair",
     "host_syncs",
     "tiny_kernels",
 ]
-FigureName = Literal["events", "mean_duration", "mean_message", "per_step", "group", "beside"]
+FigureName = Literal["events", "mean_event", "mean_message", "per_step"]
 
 
 class PatternFigure(Record):
     """One number of a pattern, beside those all patterns have.
 
-    events         device events, or calls of the host, the occurrences consist of
-    mean_duration  of one of these events, in ns
-    mean_message   of one collective, in bytes
-    per_step       occurrences in one measured step
-    group          ranks of the collectives' group, where it is one
-    beside         share of the occurrences that have what the pattern is named for beside them
+    events        what the occurrences consist of: device events, or gaps between them
+    mean_event    time of one of these, in ns
+    mean_message  of one collective, in bytes
+    per_step      occurrences in one measured step
     """
 
     name: FigureName
@@ -39,7 +38,7 @@ class SequencePattern(Record):
     """All occurrences of one pattern, summed over the ranks.
 
     total_ns    union of the time they take on a device's time line: their events, or the idle gaps they leave
-    exposed_ns  the part of it in which the device does nothing else: the most that removing the pattern can gain
+    exposed_ns  the part of it in which the device computes nothing else: the most that removing the pattern can gain
     """
 
     kind: PatternKind
@@ -51,7 +50,7 @@ class SequencePattern(Record):
     )
     moved_bytes: int | None = Field(None, description="None where not all occurrences state them")
     certain: bool = Field(
-        description="False: the trace has no data dependency that proves it, `basis` says what it has"
+        description="False: no data dependency in the trace proves it; `basis` says what speaks for it"
     )
     basis: str = Field(description="what the trace shows of it, and what it does not")
     examples: tuple[str, ...] = Field((), description="names of its events, the costliest first; untrusted text")

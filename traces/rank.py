@@ -14,6 +14,8 @@ from traces.measure_types import ClassWork, ServingPhase
 from traces.measures.of_rank import RankMeasures, measure_rank
 from traces.naming import By, Classified, Evidence, classify
 from traces.overruns import cut_overruns
+from traces.patterns.find import find_patterns
+from traces.patterns.scene import Found, Lacking
 from traces.shares import Cover, device_cover, host_communication_mask, host_cover, time_shares
 from traces.summary_types import Implied, RankSummary, Window
 from traces.trace import Category, Trace
@@ -47,6 +49,7 @@ class RankParts:
     collective_log: CollectiveLog | None = None
     work: tuple[ClassWork, ...] = ()
     serving_phases: tuple[ServingPhase, ...] = ()
+    patterns: tuple[Found | Lacking, ...] = ()
     profile: ProfileParts | None = None
     base_time_ns: int | None = None
     source: int = 0
@@ -89,6 +92,7 @@ def rank_parts(trace: Trace, evidence: Evidence = "provenance", source: int = 0)
         collective_log=collective_log(trace, found, cover, mesh.axis_of),
         work=work_of(trace, classified),
         serving_phases=measures.serving_phases,
+        patterns=find_patterns(facts, cover, measures.steps, mesh.axis_of),
         profile=profile_parts(trace.profile) if trace.profile is not None else None,
         base_time_ns=trace.metadata.base_time_ns,
         source=source,

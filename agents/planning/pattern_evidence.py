@@ -38,6 +38,11 @@ _WORDS: Final[dict[PatternKind, _Words]] = {
         "runs of small collectives back to back",
         "coalescing each run into one collective (larger buckets, a coalescing manager) pays its latency once",
     ),
+    "repeated_reductions": _Words(
+        "reduction anew of gradients that one step has reduced before",
+        "reductions anew of gradients that one step has reduced before",
+        "accumulating gradients on each rank and reducing after the last micro-batch alone does it once",
+    ),
     "repeated_gathers": _Words(
         "gathering anew of weights that one step has gathered before",
         "gatherings anew of weights that one step has gathered before",
@@ -61,6 +66,8 @@ _WORDS: Final[dict[PatternKind, _Words]] = {
     ),
 }
 
+_GAPS: Final[tuple[PatternKind, ...]] = ("host_syncs", "tiny_kernels")
+
 
 def pattern_evidence(summary: TraceSummary) -> tuple[Evidence, ...]:
     """One claim a pattern, the one that could gain most first; the value is the most that removing it can gain."""
@@ -81,10 +88,19 @@ def _claim(one: SequencePattern) -> str:
     words = _WORDS[one.kind]
     what = f"{one.occurrences:,} {words.one if one.occurrences == 1 else words.many}"
     example = f", such as '{quoted(one.examples[0])}'," if one.examples else ""
-    takes = "takes" if one.occurrences == 1 else "take"
-    taken, exposed = duration(ns_to_s(one.total_ns)), duration(ns_to_s(one.exposed_ns))
     doubt = "" if one.certain else f" Only possibly: {quoted(one.basis, 300)}."
     return (
-        f"{what}{example} {takes} {taken}, {exposed} of it with nothing beside: at most {percent(one.exposed_frac)} of "
-        f"the window to gain. {words.lever[0].upper()}{words.lever[1:]}.{doubt}"
+        f"{what}{example} {_taken(one)}: at most {percent(one.exposed_frac)} of the window to gain. "
+        f"{words.lever[0].upper()}{words.lever[1:]}.{doubt}"
     )
+
+
+def _taken(one: SequencePattern) -> str:
+    """What it costs, the verb in the number of the occurrences."""
+    ending = "s" if one.occurrences == 1 else ""
+    taken = duration(ns_to_s(one.total_ns))
+    if one.kind in _GAPS:
+        return f"leave{ending} the device idle for {taken}"
+    if one.exposed_ns == one.total_ns:
+        return f"take{ending} {taken}"
+    return f"take{ending} {taken}, {duration(ns_to_s(one.exposed_ns))} of it with no computation beside"
