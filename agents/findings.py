@@ -10,13 +10,14 @@ from pydantic import Field
 from agents.diagnosis_parts import Capacity, Category, CollectiveShare, Headroom
 from agents.proposal_parts import AxisPlacement, Effort, Experiment, Resource, TrailStep, Worsening
 from agents.remedies.remedy import Remedy
+from knowledge_base.past import PastMatch
 from projector.breakdown import Projection
 from projector.specs.bottleneck import Bottleneck, Cause
 from projector.specs.objective import Rejection
 from projector.specs.plan import MeshForm, ParallelismPlan
 from projector.specs.record import Record
 
-EvidenceSource = Literal["measured", "modelled", "assumed", "stated", "catalogue"]
+EvidenceSource = Literal["measured", "modelled", "assumed", "stated", "catalogue", "published"]
 
 
 class Evidence(Record):
@@ -188,5 +189,6 @@ class PlanResult(Record):
     near_misses: tuple[NearMiss, ...] = ()
     candidates_considered: int
     candidates_feasible: int
+    history: tuple[PastMatch, ...] = Field((), description="past optimisations nearest to this job, the nearest first")
     provenance: Provenance
     warnings: tuple[str, ...] = ()

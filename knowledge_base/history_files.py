@@ -22,6 +22,8 @@ from projector.specs.record import Record
 
 HISTORY_FOLDER = Path(__file__).parent / "history"
 MODELS, SOURCES = "models.jsonl", "sources.jsonl"
+# what ids of bundled cases begin with, and those of users never
+BUNDLED_PREFIXES = ("pub-", "chg-")
 MAX_OUTCOME_BYTES = 16_000
 MAX_USER_OUTCOMES = 2000
 
@@ -75,10 +77,7 @@ def parse_case(values: Mapping[str, Any], where: str) -> PastCase:
 
 
 class HistoryFolder:
-    """The bundled cases and what users recorded in a folder, read again when a file there changes.
-
-    A case of a user replaces a bundled one of its id only through `superseded_by`: ids of users are their own.
-    """
+    """The bundled cases and what users recorded in a folder, read again when a file there changes."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -119,7 +118,7 @@ def _recorded(path: Path) -> PastCase:
         if len(text) > MAX_OUTCOME_BYTES:
             raise InvalidDescription(f"more than {MAX_OUTCOME_BYTES} bytes")
         case = parse_case(json_object(text, path.name), path.name)
-        if case.id != path.stem or case.origin != "user":
+        if case.id != path.stem or case.origin != "user" or case.id.startswith(BUNDLED_PREFIXES):
             raise InvalidDescription(f"its id is {case.id!r} of origin {case.origin}")
         return case
     except (OSError, UnicodeDecodeError, InvalidDescription) as error:

@@ -59,7 +59,8 @@ class History:
     def _match(
         self, case: PastCase, question: PastQuestion, kind: MatchKind, similarity: float, visible: Mask
     ) -> PastMatch:
-        rivals = [self.cases[row] for row in self._workloads[workload_key(case)] if visible[row]]
+        rows = (*self._workloads[workload_key(case)], *self._replacing.get(case.id, ()))
+        rivals = [self.cases[row] for row in rows if visible[row]]
         changes = [self.cases[row] for row in self._changes if visible[row]] if case.kind == "change" else []
         return PastMatch(
             case=case,
@@ -140,6 +141,14 @@ class History:
         for row, case in enumerate(self.cases):
             rows[workload_key(case)].append(row)
         return rows
+
+    @cached_property
+    def _replacing(self) -> dict[str, list[int]]:
+        rows = defaultdict(list)
+        for row, case in enumerate(self.cases):
+            if case.supersedes is not None:
+                rows[case.supersedes].append(row)
+        return dict(rows)
 
     @cached_property
     def _changes(self) -> list[int]:

@@ -20,9 +20,11 @@ def workload_key(case: PastCase) -> tuple[object, ...]:
 
 
 def stale_of(case: PastCase, rivals: Iterable[PastCase]) -> str:
-    """Why a newer case of the same workload replaces this one; empty where none does. `rivals`: of `workload_key`."""
-    if case.superseded_by is not None:
-        return f"superseded by {case.superseded_by}"
+    """Why a newer case replaces this one; empty where none does. `rivals`: of its workload, or that say they do."""
+    rivals = tuple(rivals)
+    replacing = next((rival for rival in rivals if rival.supersedes == case.id), None)
+    if replacing is not None:
+        return f"superseded by {replacing.id}"
     newer = [rival for rival in rivals if rival.id != case.id and _newer(rival, case)]
     if not newer:
         return ""

@@ -98,8 +98,8 @@ class PastCase(PastRun):
     """One past optimisation.
 
     chip_stated: the chip as the source names it, where the catalogue lacks it. layout: what ran, or the arm after the
-    change; baseline: the arm before it. superseded_by: id of the case that replaces this one. recorded_at: when a user
-    recorded it. plan_id, proposal_rank: of the proposal of ours whose outcome this is.
+    change; baseline: the arm before it. supersedes: id of the case this one replaces. recorded_at: when a user recorded
+    it. plan_id, proposal_rank: of the proposal of ours whose outcome this is.
     """
 
     id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=100)
@@ -114,7 +114,7 @@ class PastCase(PastRun):
     moves: tuple[PastMove, ...] = Field((), max_length=12)
     effect: PastEffect
     source: PastSource
-    superseded_by: str | None = Field(None, max_length=100)
+    supersedes: str | None = Field(None, max_length=100)
     recorded_at: datetime | None = None
     plan_id: str | None = Field(None, max_length=64)
     proposal_rank: int | None = Field(None, ge=1, le=10)

@@ -9,6 +9,7 @@ from agents.advisors.protocol import Advisor
 from agents.causes import CAUSE_PHRASE
 from agents.findings import Diagnosis, Evidence, PlanResult, Provenance
 from agents.planning.analyzer import diagnose, diagnose_breakdown, undiagnosed
+from agents.planning.history import past_matches, with_history
 from agents.planning.job import Job
 from agents.planning.layout_evidence import with_request
 from agents.planning.pass_rows import pass_tokens
@@ -125,6 +126,7 @@ def _scoring(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
         ),
         warnings=(*job.warnings, *proposed.warnings, *(summary.warnings if summary else ())),
     )
+    result = with_history(result, past_matches(job, diagnosis, runtime.context.knowledge))
     tell("scoring", "finished", f"{len(result.proposals)} proposals ready")
     return {"result": _dumped(result)}
 

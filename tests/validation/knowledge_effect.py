@@ -24,6 +24,7 @@ from agents.request import PlanRequest
 from knowledge_base.embed import MiniLmEmbedder
 from knowledge_base.index import open_knowledge_base
 from knowledge_base.note import NOTES_FOLDER, read_notes
+from knowledge_base.past import PastMatch, PastQuestion
 from knowledge_base.retrieve import KnowledgeBase, RetrievedNote
 from projector.errors import ShardwiseError
 from projector.specs.bottleneck import Cause
@@ -128,6 +129,10 @@ class Recorded:
         found = self._inner.search(query, phase=phase, causes=causes, levers=levers, hardware_kind=hardware_kind, k=k)
         self.given.update(note.note_id for note in found)
         return found
+
+    def past(self, question: PastQuestion, *, k: int = 5) -> tuple[PastMatch, ...]:
+        """As the inner one."""
+        return self._inner.past(question, k=k)
 
 
 def planned(example: Example, folder: Path, knowledge: Knowledge) -> PlanResult:

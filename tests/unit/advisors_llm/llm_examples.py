@@ -10,6 +10,7 @@ from agents.advisors.ranking import rank
 from agents.advisors.rules import RulesAdvisor
 from agents.findings import PlanResult
 from agents.planning.graph import run_plan
+from agents.planning.state import NoKnowledge
 from agents.request import PlanRequest
 from knowledge_base.retrieve import RetrievedNote
 from traces.summary import read_summary
@@ -18,7 +19,7 @@ from traces.summary_types import TraceSummary
 TRACE = Path(__file__).parents[2] / "data" / "traces" / "b200_vllm_eager.json.gz"
 
 
-class LeverNotes:
+class LeverNotes(NoKnowledge):
     """A knowledge base with one note about each lever."""
 
     def search(self, query: str, **filters: Any) -> tuple[Any, ...]:

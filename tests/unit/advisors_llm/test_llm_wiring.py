@@ -82,6 +82,7 @@ def test_neither_the_service_nor_a_plan_by_rules_imports_litellm():
         "from app.wiring import TracePlanner, advisor_of\n"
         "class NoNotes:\n"
         "    def search(self, *_, **__): return ()\n"
+        "    def past(self, *_, **__): return ()\n"
         "for settings, wanted in ((load_settings(), 'auto'), (load_settings(llm_model='openai/x'), 'rules')):\n"
         "    planner = TracePlanner(NoNotes, settings, advisor_of(settings))\n"
         f"    planner.plan(PlanRequest(advisor=wanted), [Path({str(TRACE)!r})])\n"

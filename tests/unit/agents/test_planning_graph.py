@@ -216,7 +216,7 @@ def test_progress_is_told_node_by_node(b200):
 
 
 @dataclass
-class OneNote:
+class OneNote(NoKnowledge):
     """A knowledge base with one note about each lever that is asked for."""
 
     asked: list[str] = field(default_factory=list)

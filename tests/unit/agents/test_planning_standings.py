@@ -36,7 +36,7 @@ def request(chip="h100-sxm", chips=64, model="llama-3.1-8b", **current):
     )
 
 
-class Books:
+class Books(NoKnowledge):
     """Every deciding note about a lever that is asked for, all equally near."""
 
     def __init__(self, similarity: float = 0.6, only: frozenset[str] = frozenset(DECIDING)) -> None:

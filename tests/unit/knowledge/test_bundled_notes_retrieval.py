@@ -96,6 +96,9 @@ class _CountingKnowledge:
             self.times[note.note_id] = self.times.get(note.note_id, 0) + 1
         return found
 
+    def past(self, *_: Any, **__: Any) -> tuple[Any, ...]:
+        return ()
+
 
 @pytest.fixture(scope="module")
 def knowledge(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLmEmbedder) -> Iterator[KnowledgeBase]:
