@@ -8,6 +8,7 @@ from agents.request import PlanRequest
 from app.schemas_ranking import RankRequest, SizeRequest
 from projector import catalog
 from projector.errors import InvalidDescription
+from projector.memory_limit import with_memory_limit
 from projector.ranking.rank import rank_space
 from projector.ranking.records import SpaceRanking
 from projector.ranking.sizing import machines, powers_of_two, size
@@ -15,6 +16,7 @@ from projector.ranking.sizing_records import ChipCounts, Sizing
 from projector.ranking.sizing_serving import MOST_ENGINE_CHIPS, size_serving
 from projector.ranking.task import Stack, Task
 from projector.specs.architecture import ModelArchitecture
+from projector.specs.hardware import HardwareProfile
 from projector.specs.objective import Slo
 from projector.specs.workload import WorkloadSpec
 
@@ -30,7 +32,7 @@ def ranking_of(request: RankRequest) -> SpaceRanking:
         slo=request.slo,
         constraints=request.constraints,
     )
-    hardware = catalog.chip(request.cluster.chip)
+    hardware = with_memory_limit(catalog.chip(request.cluster.chip), request.constraints)
     task = Task(
         workload=request.workload,
         architecture=_model(request.workload, request.architecture),
@@ -55,6 +57,10 @@ def sizing_of(request: SizeRequest, say: Callable[[str], None] = lambda _: None)
         raise InvalidDescription("chips and machines both say what is compared", hint="give one of the two")
     names = request.chips or tuple(chip.id for chip in catalog.chips())
     serving = request.workload.phase == "serving"
+
+    def chip(name: str) -> HardwareProfile:
+        return with_memory_limit(catalog.chip(name), request.constraints)
+
     counts = powers_of_two(min(request.max_chips, MOST_ENGINE_CHIPS) if serving else request.max_chips)
     candidates = request.machines or tuple(ChipCounts(chip=name, chips=counts) for name in names)
     if serving:
@@ -64,7 +70,7 @@ def sizing_of(request: SizeRequest, say: Callable[[str], None] = lambda _: None)
             request.workload,
             _model(request.workload, request.architecture),
             request.target,
-            machines(candidates, request.prices_usd, catalog.chip),
+            machines(candidates, request.prices_usd, chip),
             slo=request.slo,
             constraints=request.constraints,
             scale_to=None if request.machines else request.max_chips,
@@ -76,7 +82,7 @@ def sizing_of(request: SizeRequest, say: Callable[[str], None] = lambda _: None)
         request.workload,
         _model(request.workload, request.architecture),
         request.target,
-        machines(candidates, request.prices_usd, catalog.chip),
+        machines(candidates, request.prices_usd, chip),
         constraints=request.constraints,
         stack=_stack(request.framework, request.workload),
         say=say,

@@ -10,6 +10,7 @@ from agents.planning.measured_links import MeasuredLink, with_measured_links
 from projector import catalog
 from projector.anchor.anchor import Anchor
 from projector.breakdown import TimeBreakdown
+from projector.memory_limit import with_memory_limit
 from projector.ranking.task import Stack
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.cluster import ClusterSpec
@@ -56,8 +57,14 @@ class Job(Record):
 
     @property
     def hardware(self) -> HardwareProfile | None:
-        """The own chip, with the links the trace shows degraded; None when the catalogue lacks it."""
-        return with_measured_links(catalog.chip(self.cluster.chip), self.measured_links) if self.chip_known else None
+        """The own chip, with the links the trace shows degraded and the memory that plans may take; None when the
+        catalogue lacks it.
+        """
+        if not self.chip_known:
+            return None
+        return with_memory_limit(
+            with_measured_links(catalog.chip(self.cluster.chip), self.measured_links), self.constraints
+        )
 
     @property
     def devices(self) -> int:

@@ -78,6 +78,9 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     )
     if job.not_plannable is not None:
         return job
+    if request.constraints.max_memory_gb is not None and job.mode != "absolute":
+        unchecked = "constraints.max_memory_gb cannot be checked: without model and chip no memory is projected"
+        job = job.model_copy(update={"warnings": (*job.warnings, unchecked)})
     return anchored_job(fitted_to_run(_with_legal_current(_with_relative_note(job))), request, summary)
 
 

@@ -30,6 +30,9 @@ class Constraints(Record):
     fixed: dict[str, Value] = Field(default_factory=dict, description="plan field -> the only value allowed")
     bounds: dict[str, Bounds] = Field(default_factory=dict, description="plan field -> inclusive limits")
     max_chips: int | None = Field(None, ge=1, le=MOST_DEVICES)
+    max_memory_gb: float | None = Field(
+        None, gt=0, description="memory of a chip that plans may take (1e9 bytes); None, or beyond its own: all of it"
+    )
     allow_numerics_changes: bool = Field(False, description="whether precision and KV dtype may change")
 
     @field_validator("fixed", "bounds")
