@@ -76,6 +76,7 @@ NAMED = {
     "first_stage_layers": "layers, 0: even",
     "last_stage_layers": "layers, 0: even",
     "ranks_per_domain": "ranks",
+    "current_mesh": DEGREE,
     "concurrency": "requests",
     "requests_per_slot": "requests",
     "max_num_seqs": "requests",
