@@ -12,6 +12,7 @@ from projector.specs.plan import ParallelismPlan
 from projector.units import bytes_to_gb, ns_to_ms, s_to_ms
 
 UNKNOWN = "unknown"
+WAITING: frozenset[Cause] = frozenset({"launch_bound", "host_idle", "pipeline_bubble", "imbalance"})
 ALWAYS_SHOWN = ("dp", "tp", "pp")
 DIGITS = 4
 
@@ -65,6 +66,8 @@ def headline(bottleneck: Bottleneck, cause: Cause) -> str:
     """The verdict in a line."""
     if cause == "unknown":
         return "Bottleneck unknown"
+    if cause in WAITING:
+        return f"The device waits: {CAUSE_PHRASE[cause]} (class {bottleneck} by convention)"
     return f"{bottleneck.capitalize()} bound: {CAUSE_PHRASE[cause]}"
 
 
