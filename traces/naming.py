@@ -5,7 +5,9 @@ Order of evidence; the first that speaks decides:
   2. collective_args   the profiler wrote collective arguments on the kernel
   3. enclosing_op      the operator that launched it is a collective (nccl:*, record_param_comms, c10d::*, symm_mem::*,
                        DeepEP, NVSHMEM); products, copies and pointwise library kernels inside it stay what they are
-  4. name_rule         the kernel's name (`traces.rules`); what an own rule of the service knows holds anywhere
+  4. name_rule         the kernel's name (`traces.rules`); what an own rule of the service knows holds anywhere. A name
+                       like a collective's is not believed of a kernel that a matrix product launched, unless it begins
+                       as those of a collective library do: fused products are named for what is beside them
   5. enclosing_op      the operator names the computation of a kernel whose name says nothing
   6. stream_hint       an unnamed kernel on a stream that carries communication and nothing else
   7. unclassified      compute, and counted as unclassified
@@ -74,7 +76,10 @@ class Classified:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _NameTable:
-    """What the rules say of each name in a trace. settled: an operator's own rule decides the kernel's kind."""
+    """What the rules say of each name in a trace. settled: an operator's own rule decides the kernel's kind.
+
+    only_called: communication by a word in the name of a kernel that is of no collective library.
+    """
 
     communication: Mask
     copy: Mask
@@ -83,6 +88,7 @@ class _NameTable:
     host_kind: NDArray[np.int8]
     computes: Mask
     settled: Mask
+    only_called: Mask
 
 
 def classify(trace: Trace, evidence: Evidence = "provenance") -> Classified:
@@ -106,7 +112,11 @@ def classify(trace: Trace, evidence: Evidence = "provenance") -> Classified:
         decide(in_collective & ~table.computes[names], EventClass.COMMUNICATION, By.ENCLOSING_OP)
     stated = _stated_kind(trace, links)
     decide(stated != NO_KIND, EventClass.COMPUTE, By.CATEGORY)
-    decide(table.communication[names], EventClass.COMMUNICATION, By.NAME_RULE)
+    named = table.communication[names]
+    if evidence == "provenance":
+        product = _of_operator(trace, links, table.host_kind, absent=NO_KIND) == KINDS.index("gemm")
+        named = named & ~(product & table.only_called[names])
+    decide(named, EventClass.COMMUNICATION, By.NAME_RULE)
     decide(table.copy[names], EventClass.COPY, By.NAME_RULE)
     kind = np.where(stated == NO_KIND, table.kind[names], stated)
     decide(kind != NO_KIND, EventClass.COMPUTE, By.NAME_RULE)
@@ -153,6 +163,7 @@ def _name_table(trace: Trace) -> _NameTable:
         host_kind=kinds(on_host, [one.kind for one in operators]),
         computes=flags(on_device, [_computes_or_copies(name, decision) for name, decision in by_name]),
         settled=flags(on_device, [one.settles for one in kernels]),
+        only_called=flags(on_device, [_only_called(one) for one in kernels]),
     )
 
 
@@ -169,6 +180,11 @@ def _computes_or_copies(kernel: str, decision: Decision) -> bool:
         return False
     known = decision.subject == "copy" or decision.meaning in ("gemm", "attention", "moe") or decision.settles
     return known or kernel.startswith(_POINTWISE)
+
+
+def _only_called(decision: Decision) -> bool:
+    rule = decision.rule
+    return decision.subject == "communication" and rule is not None and rule.table != "collective" and not rule.own
 
 
 def _has_collective_args(trace: Trace, links: Links) -> Mask:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from agents.findings import Shares
 from agents.planning.idle_causes import IdleCauses, idle_causes
+from agents.planning.intensity import by_intensity
 from agents.planning.match_model import match_trace
 from agents.planning.op_level import OpLevel, op_level_of
 from agents.planning.placing import chip_of
@@ -38,9 +39,10 @@ class Signals:
     waiting: what ranks wait for others inside collectives, where several were recorded and no slow link explains it.
     idle: why the device was idle, in the time the shares are of. bubble: idle part of the pipeline bubble.
     ops: what the operator table says, where the trace has one.
-    work: work of the kernels beside the chip's roofline; () without a chip.
+    work: work of the kernels beside the chip's roofline, beside any chip's where it is not known.
     noise_frac: how far the mean of the measured steps may be off, one standard error over it; None without several.
     ranks_disagree: whether what takes most of the time differs between ranks.
+    measured_steps: complete steps of the rank with most of them.
     """
 
     source: Literal["measured", "modelled"]
@@ -70,6 +72,7 @@ class Signals:
     work: tuple[ClassWork, ...] = ()
     noise_frac: float | None = None
     ranks_disagree: bool = False
+    measured_steps: int = 0
 
 
 def signals_of_trace(summary: TraceSummary) -> Signals:
@@ -112,8 +115,9 @@ def signals_of_trace(summary: TraceSummary) -> Signals:
         chip_name=chip_name,
         memory_used_frac=max(high_waters) / hbm_bytes if high_waters and hbm_bytes else None,
         ops=op_level_of(summary, shares.exposed_communication / everything if everything else 1.0),
-        work=place_work(summary, chip).work if chip is not None else (),
+        work=place_work(summary, chip).work if chip is not None else tuple(map(by_intensity, summary.work)),
         noise_frac=_noise(summary),
+        measured_steps=max((sum(step.role == "measured" for step in rank.steps) for rank in summary.ranks), default=0),
         ranks_disagree=len({leading for rank in summary.ranks if (leading := _leading(rank))}) > 1,
     )
 

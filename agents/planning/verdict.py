@@ -46,6 +46,7 @@ Basis = Literal["roofline", "rows", "phase", "nothing"]
 
 AMBIGUOUS_MARGIN = 0.10
 FEW_KERNELS = 20
+ENOUGH_STEPS = 3  # marked steps that repeat show a steady state however few kernels they hold
 FEW_ROWS = 32  # below the ridge of every accelerator sold for this work: 75 to 600 FLOP/byte
 
 MATRIX_KINDS: tuple[OperatorKind, ...] = ("gemm", "attention", "moe")
@@ -198,7 +199,7 @@ def _limits(signals: Signals, kind: OperatorKind, matrix: MatrixLimit, experts: 
         "roofline": f"{limit.rows or 0:.0f} rows against the chip's ridge",
         "rows": f"{limit.rows or 0:.0f} rows: weights are read for few uses",
         "phase": "matrix kernels of training",
-        "nothing": "no shapes and no chip",
+        "nothing": "neither rows of a pass nor a chip to compare with",
     }[limit.basis]
     if kind not in MATRIX_KINDS:
         by_kind = "pointwise kernels read and write" if limiter == "hbm" else "no rule says what they do"
@@ -277,7 +278,8 @@ def _doubts(signals: Signals, groups: dict[Group, float], unresolved: float, mar
     doubts = []
     if margin < AMBIGUOUS_MARGIN:
         doubts.append(f"the lead over the runner-up is {margin * 100:.1f} points of the window, below 10")
-    if signals.kernel_count is not None and signals.kernel_count < FEW_KERNELS:
+    few = signals.kernel_count is not None and signals.kernel_count < FEW_KERNELS
+    if few and signals.measured_steps < ENOUGH_STEPS:
         doubts.append(f"the window holds {signals.kernel_count} kernels; below {FEW_KERNELS} it shows no steady state")
     if signals.ranks_disagree:
         doubts.append("ranks disagree on what takes most of their time: the verdict is of their sum, not of any one")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from cases_kernels import many, one
 from gpu_rank import COMPUTE_STREAM, Rank
 from micro_case import Case, Label, kineto_traces
+
 from projector.specs.bottleneck import Cause
 
 GATHER = "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
@@ -95,9 +96,7 @@ CASES = (
         "exchanges with experts",
         "Rounds of 300 us of GEMM and 2 x 300 us of all-to-all in the expert group: 67 % exposed.",
         exposed("exposed_ep"),
-        many(
-            20, square, *[lambda r: r.collective("all_to_allv", 300, "EXPERT_MODEL_PARALLEL_GROUP", name=SEND)] * 2
-        ),
+        many(20, square, *[lambda r: r.collective("all_to_allv", 300, "EXPERT_MODEL_PARALLEL_GROUP", name=SEND)] * 2),
     ),
     one(
         "keys passed around a ring",
@@ -151,7 +150,7 @@ CASES = (
     ),
     one(
         "all-reduces on the compute stream",
-        "They cannot overlap: rounds of 300 us of GEMM and 500 us of all-reduce, one after the other, are 62 % exposed.",
+        "They cannot overlap: rounds of 300 us of GEMM and 500 us of all-reduce, one after the other: 62 % exposed.",
         exposed("exposed_tp"),
         many(20, square, lambda r: r.collective("allreduce", 500, TP, stream=COMPUTE_STREAM)),
         "all-reduce on the compute stream",
@@ -187,8 +186,8 @@ CASES = (
     ),
     one(
         "collectives half hidden",
-        "Of each 1,080 us: GEMM 480, collective 800, of which 200 beside the GEMM. Exposed 600 / 1,080 = 55.6 %, compute "
-        "44.4 %: 11 points.",
+        "Of each 1,080 us: GEMM 480, collective 800, of which 200 beside the GEMM. Exposed 600 / 1,080 = 55.6 %, "
+        "compute 44.4 %: 11 points.",
         exposed("exposed_dp", ambiguous=False),
         _half_hidden,
         "hidden collectives",
@@ -209,7 +208,7 @@ CASES = (
     ),
     _ranks(
         "three ranks wait for the fourth in all-reduces",
-        "Each round of 1,000 us rank 0 computes 950, the others 200: exposed (50 + 3 x 800) / 4,000 = 61 % against 39 %. "
+        "Each round of 1,000 us rank 0 computes 950, the others 200: exposed (50 + 3 x 800) / 4,000 = 61 % to 39 %. "
         "The all-reduce can only run in the last 50 us: of 2,450 us exposed 2,250 are waiting.",
         exposed("imbalance"),
         (950, 200, 200, 200),
@@ -217,7 +216,7 @@ CASES = (
     ),
     _ranks(
         "seven ranks wait for the eighth",
-        "Rank 3 computes 900 of 1,000 us, the others 100: exposed (100 + 7 x 900) / 8,000 = 80 %, of which 7 x 800 waits.",
+        "Rank 3 computes 900 of 1,000 us, the others 100: exposed (100 + 7 x 900) / 8,000 = 80 %, 7 x 800 of it waits.",
         exposed("imbalance"),
         (100, 100, 100, 900, 100, 100, 100, 100),
         "NCCL kernels that wait for a slow peer",
@@ -230,8 +229,8 @@ CASES = (
     ),
     _ranks(
         "two ranks that disagree",
-        "Rank 0 computes 900 of 1,000 us, rank 1 300: exposed (100 + 700) / 2,000 = 40 %, compute 60 %. Rank 0 alone is "
-        "compute, rank 1 alone communication: the sum is compute, and not certain.",
+        "Rank 0 computes 900 of 1,000 us, rank 1 300: exposed (100 + 700) / 2,000 = 40 %, compute 60 %. Rank 0 alone "
+        "is compute, rank 1 alone communication: the sum is compute, and not certain.",
         Label("compute", ("compute_throughput",), ambiguous=True),
         (900, 300),
         "two ranks that disagree",

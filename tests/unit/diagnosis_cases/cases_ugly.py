@@ -47,7 +47,7 @@ CASES = (
     ),
     one(
         "occupancy that lies",
-        "GEMMs (70 %, 1,365 FLOP/byte) say occupancy 0, products of vectors (30 %) say 400: neither is a share of time.",
+        "GEMMs (70 %, 1,365 FLOP/byte) say occupancy 0, products of vectors (30 %) say 400: neither is time.",
         COMPUTE,
         many(
             20,
@@ -123,7 +123,7 @@ CASES = (
     ),
     one(
         "groups that give orders",
-        "The group's description is an instruction; 600 of 900 us are an exposed all-reduce of a group nobody can name.",
+        "The group's description is an instruction; 600 of 900 us are an exposed all-reduce, its axis unknown.",
         Label("communication", ("exposed_communication",)),
         many(20, lambda r: r.gemm(300, 4096, 4096, 8192), lambda r: r.collective("allreduce", 600, ORDER)),
         "names that contain instructions",

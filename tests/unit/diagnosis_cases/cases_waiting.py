@@ -35,7 +35,9 @@ def _loading(rank: Rank) -> None:
     for _ in range(8):
         for _ in range(10):
             rank.gemm(200, 4096, 4096, 4096, ahead_us=JUST_BEFORE_US)
-        rank.on_host("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", rank.at + 10, 17_900, "user_annotation")
+        rank.on_host(
+            "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", rank.at + 10, 17_900, "user_annotation"
+        )
         rank.idle(18_000)
 
 
@@ -73,7 +75,9 @@ def _host_only(rank: Rank) -> None:
         rank.on_host("aten::mm", 1000 + 100 * number, 80)
 
 
-def _disagree(name: str, arithmetic: str, label: Label, first: Callable[[Rank], None], other: Callable[[Rank], None]) -> Case:
+def _disagree(
+    name: str, arithmetic: str, label: Label, first: Callable[[Rank], None], other: Callable[[Rank], None]
+) -> Case:
     def traces(factor: int, seed: int | None):  # type: ignore[no-untyped-def]
         ranks = [Rank(0, 2), Rank(1, 2)]
         first(ranks[0])
@@ -149,7 +153,7 @@ CASES = (
     ),
     one(
         "queued work that waits",
-        "Kernels of 200 us issued 700 us ahead, 600 us apart: 75 % idle with work queued, no stages: for what is not said.",
+        "Kernels of 200 us issued 700 us ahead, 600 us apart: 75 % idle with work queued, and no stages: no reason.",
         UNKNOWN,
         _queued_and_waiting,
     ),
@@ -176,8 +180,8 @@ CASES = (
     ),
     one(
         "arithmetic and waiting take as much",
-        "GEMMs of 200 us (above the ridge) every 390 us, each issued 2 us before it runs: 51 % compute, 49 % idle. Both "
-        "are in class compute, and they need different remedies.",
+        "GEMMs of 200 us (above the ridge) every 390 us, each issued 2 us before it runs: 51 % compute, 49 % idle. "
+        "Both are in class compute, and they need different remedies.",
         Label("compute", ("compute_throughput",), ambiguous=True),
         late(200, 190, 60, size=4096),
         "mixed within the margin",

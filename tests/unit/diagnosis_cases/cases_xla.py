@@ -1,15 +1,15 @@
 """Cases of XLA profiles: one core, five steps of 10 ms; operators with category, FLOP and bytes; the rest is idle.
 
-Peaks of the plane: 459 TFLOP/s, HBM 2,765 GB/s, VMEM 20,000 GB/s. An operator's largest fraction of a peak is its bound.
+Peaks of the plane: 459 TFLOP/s, HBM 2,765 GB/s, VMEM 20,000 GB/s. The largest fraction of a peak is the bound.
 """
 
-import random
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "xplane"))
 
+import numpy as np
 from micro_case import Case, Label, xplane_traces
 from xplane_builder import HBM, READ, VMEM, Value, memory_breakdown, space, tpu_plane
 
@@ -54,7 +54,8 @@ def profile(ops: tuple[Op, ...], factor: int, seed: int | None) -> bytes:
         cost = {k: v * factor if isinstance(v, int) else v for k, v in op.cost().items()}
         seconds = op.share / 100 * STEP_PS * factor / 1e12
         cost["memory_access_breakdown"] = memory_breakdown(
-            (READ, HBM, round(op.hbm * HBM_BYTES_PER_S * seconds)), (READ, VMEM, round(op.vmem * VMEM_BYTES_PER_S * seconds))
+            (READ, HBM, round(op.hbm * HBM_BYTES_PER_S * seconds)),
+            (READ, VMEM, round(op.vmem * VMEM_BYTES_PER_S * seconds)),
         )
         category = {"hlo_category": op.category} if op.category else {}
         kinds.append(plane.kind(f"%op.{index} = synthetic()", op.name, program_id=7, **category, **cost))
@@ -68,7 +69,7 @@ def profile(ops: tuple[Op, ...], factor: int, seed: int | None) -> bytes:
             at += length
         modules.event(module, begin, at - begin)
     if seed is not None:
-        random.Random(seed).shuffle(events)
+        events = [events[place] for place in np.random.default_rng(seed).permutation(len(events))]
     for kind, at, length in events:
         line.event(kind, at, length)
     return space(plane)
@@ -134,14 +135,14 @@ CASES = (
     ),
     one(
         "three per cent of a step are identified",
-        "3 % all-reduce, 92 % unidentified: less than a twentieth overturns nothing; busy 95 %, so the headline decides.",
+        "3 % all-reduce, 92 % unidentified: less than a twentieth overturns nothing; busy 95 %: the headline decides.",
         Label("compute", ("compute_throughput",), ambiguous=True),
         Op("all-reduce.1", "all-reduce", 3, hbm=0.01),
         Op("rest", "", 92),
     ),
     one(
         "a fifth of a step is identified",
-        "14 % fusions at 0.8 of HBM against 5 % products, 78 % unidentified: memory, and what is not seen could overturn it.",
+        "14 % fusions at 0.8 of HBM against 5 % products, 78 % unidentified: memory, and the unseen could overturn it.",
         Label("memory", ("hbm_bandwidth",), ambiguous=True),
         matmul(5),
         streaming(14),
@@ -163,8 +164,8 @@ CASES = (
     ),
     one(
         "bandwidth beyond the peak",
-        "50 % in fusions at 1.4 of HBM, which cannot be: they decide nothing. Of the rest 40 % are products and nothing "
-        "else is known: compute, and the 50 % could overturn it.",
+        "50 % in fusions at 1.4 of HBM, which cannot be: they decide nothing. Of the rest 40 % are products and "
+        "nothing else is known: compute, and the 50 % could overturn it.",
         Label("compute", ("compute_throughput",), ambiguous=True),
         matmul(40),
         streaming(50, 1.4),

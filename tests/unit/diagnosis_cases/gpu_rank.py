@@ -47,20 +47,30 @@ class Rank:
         *shapes: list[int],
         ahead_us: float = AHEAD_US,
         launched: bool = True,
+        values: list[str] | None = None,
         **args: Any,
     ) -> float:
-        """A kernel on the compute stream, next in line. ahead_us: how long before its start the host issued it."""
+        """A kernel on the compute stream, next in line. ahead_us: how long before its start the host issued it.
+
+        values: the operator's inputs that are no tensors, as the profiler writes them, "" for those that are.
+        """
         start, self.at = self.at, self.at + time_us
-        self.add(name, start, time_us, COMPUTE_STREAM, operator, shapes, ahead_us, launched, args)
+        self.add(name, start, time_us, COMPUTE_STREAM, operator, shapes, ahead_us, launched, args, values=values)
         return start
 
-    def gemm(self, time_us: float, m: int, k: int, n: int, name: str = "nvjet_tst_128x256_64x4_NNT", **how: Any) -> float:
+    def gemm(
+        self, time_us: float, m: int, k: int, n: int, name: str = "nvjet_tst_128x256_64x4_NNT", **how: Any
+    ) -> float:
         """aten::mm of [m, k] and [k, n] in bf16: 2 m k n FLOP, 2 (m k + k n + m n) bytes."""
         return self.kernel(name, time_us, "aten::mm", [m, k], [k, n], **how)
 
-    def pointwise(self, time_us: float, elements: int, name: str = "", operator: str = "aten::mul", **how: Any) -> float:
+    def pointwise(
+        self, time_us: float, elements: int, name: str = "", operator: str = "aten::mul", **how: Any
+    ) -> float:
         """aten::mul of two tensors: 6 bytes an element, one FLOP."""
-        name = name or "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16>>(int)"
+        name = (
+            name or "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<c10::BFloat16>>(int)"
+        )
         return self.kernel(name, time_us, operator, [elements], [elements], **how)
 
     def collective(
@@ -96,7 +106,9 @@ class Rank:
         self.add(name, begin, time_us, stream, "", (), AHEAD_US, True, args)
         return begin
 
-    def copy(self, time_us: float, words: str = "Memcpy HtoD (Pinned -> Device)", category: str = "gpu_memcpy") -> float:
+    def copy(
+        self, time_us: float, words: str = "Memcpy HtoD (Pinned -> Device)", category: str = "gpu_memcpy"
+    ) -> float:
         """A copy (or memset) on the compute stream."""
         start, self.at = self.at, self.at + time_us
         self.add(words, start, time_us, COMPUTE_STREAM, "", (), AHEAD_US, True, {}, category)
@@ -130,7 +142,9 @@ class Rank:
         launched: bool,
         args: dict[str, Any],
         category: str = "kernel",
+        values: list[str] | None = None,
     ) -> None:
+        """One device event with its launch and operator."""
         self.calls += 1
         own = {"device": 0, "stream": stream, **args}
         if launched:
@@ -140,7 +154,17 @@ class Rank:
             self.on_host("cudaLaunchKernel", issued, 0.4, "cuda_runtime", **call)
             if operator:
                 dims = {"Input Dims": [*shapes], "Input type": [BF16] * len(shapes)} if shapes else {}
+                dims |= {"Concrete Inputs": values} if values is not None else {}
                 self.on_host(operator, issued - 0.2, 0.8, **{"External id": self.calls}, **dims)
         self.events.append(
-            {"ph": "X", "cat": category, "name": name, "pid": 0, "tid": stream, "ts": start, "dur": time_us, "args": own}
+            {
+                "ph": "X",
+                "cat": category,
+                "name": name,
+                "pid": 0,
+                "tid": stream,
+                "ts": start,
+                "dur": time_us,
+                "args": own,
+            }
         )

@@ -4,10 +4,11 @@ Times are in microseconds. `factor` multiplies every time, `seed` shuffles the e
 """
 
 import json
-import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from agents.findings import Diagnosis
 from agents.planning.analyzer import diagnose
@@ -82,7 +83,7 @@ def kineto_traces(ranks: list[tuple[list[Event], dict[str, Any]]], factor: int, 
     for number, (events, outer) in enumerate(ranks):
         rows = scaled(events, factor)
         if seed is not None:
-            random.Random(seed + number).shuffle(rows)
+            rows = [rows[place] for place in np.random.default_rng(seed + number).permutation(len(rows))]
         text = json.dumps({"schemaVersion": 1, **outer, "traceEvents": rows})
         found += kineto.read(Content(f"rank{number}.json", text.encode()), DEFAULT_LIMITS)
     return found
