@@ -43,8 +43,9 @@ def categories_of(
 
 
 def covered(categories: tuple[Category, ...]) -> float:
-    """Part of the window in sorts that name what runs, idle time among them."""
-    return min(1.0, sum(one.share_frac for one in categories if one.name not in UNIDENTIFIED))
+    """Part of the window in sorts that name what runs or whose limit is known, idle time among them."""
+    told = [one for one in categories if one.name not in UNIDENTIFIED or one.limiter != "unknown"]
+    return min(1.0, sum(one.share_frac for one in told))
 
 
 def _of_rows(ops: OpLevel) -> Iterator[Category]:

@@ -78,14 +78,14 @@ def _by_rows(signals: Signals, verdict: Verdict, before: Group) -> str:
     group = next((limits[name] for name in limits if name == keys.get(verdict.leader)), None)
     costliest = f", the costliest '{quoted(group.costliest.name)}'" if group is not None else ""
     return (
-        f"{_ROWS[verdict.leader].capitalize()} take {percent(verdict.groups[verdict.leader])} of the step{costliest}, "
-        f"{_ROWS[before]} {percent(verdict.groups[before])}."
+        f"Of what is identified, {_ROWS[verdict.leader]} take {percent(verdict.groups[verdict.leader])} of the step"
+        f"{costliest}, {_ROWS[before]} {percent(verdict.groups[before])}."
     )
 
 
 _ROWS: dict[Group, str] = {
-    "compute": "identified operators that are bound by the core",
-    "memory": "identified operators that HBM limits",
-    "communication": "identified collectives that wait for links or peers",
+    "compute": "operators bound by the core",
+    "memory": "operators that HBM limits",
+    "communication": "collectives that wait for links or peers",
     "waiting": "idle time and waits for the host",
 }

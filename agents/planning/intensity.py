@@ -11,9 +11,10 @@ from traces.measure_types import ClassWork
 from traces.work_types import Bound, BoundTime, OperatorWork
 
 # dense peak over HBM bandwidth: 117 to 560 FLOP/byte over the chips of the catalogue in 16-bit formats, up to 1,148 in
-# 8-bit ones; chips sold before them come down to 75
-LOWEST_RIDGE_FLOP_PER_BYTE: Final = 75.0
-HIGHEST_RIDGE_FLOP_PER_BYTE: Final = {"fp8": 1200.0, "int8": 1200.0, "fp4": 2400.0}
+# 8-bit ones; chips sold before them come down to 75, and fp32 outside of matrix units to 10 (A100)
+LOWEST_RIDGE_FLOP_PER_BYTE: Final = {"fp32": 8.0, "unknown": 8.0}
+LOWEST_OF_NARROWER_FORMATS: Final = 75.0
+HIGHEST_RIDGE_FLOP_PER_BYTE: Final = {"fp8": 1200.0, "int8": 1200.0, "fp4": 2400.0, "unknown": 2400.0}
 HIGHEST_OF_WIDER_FORMATS: Final = 600.0
 
 
@@ -33,7 +34,8 @@ def _bound(one: OperatorWork) -> Bound:
     if one.flop is None or one.moved_bytes <= 0:
         return "unknown"
     intensity = one.flop / one.moved_bytes
-    if one.format == "vector" or intensity < LOWEST_RIDGE_FLOP_PER_BYTE:
+    lowest = LOWEST_RIDGE_FLOP_PER_BYTE.get(one.format, LOWEST_OF_NARROWER_FORMATS)
+    if one.format == "vector" or intensity < lowest:
         return "memory"
     highest = HIGHEST_RIDGE_FLOP_PER_BYTE.get(one.format, HIGHEST_OF_WIDER_FORMATS)
     return "compute" if intensity > highest else "unknown"
