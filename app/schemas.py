@@ -47,6 +47,7 @@ class TraceHeadline(TimeShares):
     world_size: int | None = Field(description="ranks of the whole job; None: the trace does not say")
     framework: str | None
     top_kernels: tuple[KernelTime, ...] = Field(description="costliest kernels; names are untrusted text")
+    patterns: tuple[SequencePattern, ...] = Field((), description="sequences of events that cost time")
     warnings: tuple[str, ...] = Field(description="everything dropped, repaired or assumed while reading")
 
     @classmethod
@@ -62,6 +63,7 @@ class TraceHeadline(TimeShares):
             world_size=implied.world_size.value if implied.world_size else None,
             framework=implied.framework.value if implied.framework else None,
             top_kernels=summary.top_kernels[:10],
+            patterns=summary.patterns,
             warnings=summary.warnings,
         )
 

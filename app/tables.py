@@ -12,6 +12,7 @@ from app.schemas import DiagnoseAnswer, ProjectAnswer, TraceHeadline
 from app.tables_diagnosis import show_categories, show_collective_shares, show_headroom, show_hypothesis
 from app.tables_job import show_copies, show_idle, show_links, show_ranks, show_serving, show_work
 from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table
+from app.tables_patterns import show_patterns, show_unknown_patterns
 from app.tables_proposal import trail_table
 from app.wording import change, ms, ns_as_ms, number, percent, plain, words
 from projector.breakdown import AxisLink, Projection, TimeBreakdown
@@ -59,6 +60,7 @@ def show_diagnosis(answer: DiagnoseAnswer) -> None:
         headers = ("collective", "group", "size", "axis", "count", "sum [ms]", "exposed [ms]")
         out.print(table(headers, collective_rows, (LEFT, LEFT, RIGHT, LEFT, RIGHT, RIGHT, RIGHT)))
     show_collective_shares(out, answer.collective_shares)
+    show_patterns(out, answer.patterns)
     show_links(out, answer.links, answer.lateness, answer.job)
     show_copies(out, answer.copies)
     show_serving(out, answer.serving_phases)
@@ -67,6 +69,7 @@ def show_diagnosis(answer: DiagnoseAnswer) -> None:
     kernel_rows = [(_short(k.name), k.kind, _count(k.count), ns_as_ms(k.total_ns)) for k in answer.top_kernels[:10]]
     out.print(table(("name", "kind", "count", "sum [ms]"), kernel_rows, (LEFT, LEFT, RIGHT, RIGHT)))
     bullets(out, "What this cannot say", answer.limits)
+    show_unknown_patterns(out, answer.patterns_unknown)
     bullets(out, "Warnings", answer.warnings)
 
 
@@ -77,6 +80,7 @@ def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
     if trace is not None:
         section(out, f"Window: {plain(trace.window.name)}, device {plain(trace.chip or wording.UNKNOWN)}")
         out.print(_window_table(trace))
+        show_patterns(out, trace.patterns)
     if result.current is not None:
         paragraph(out, f"Current plan: {wording.plan_text(result.current.plan)}")
     corrected = [item for item in result.evidence if item.id.startswith("ev-anchor-")]

@@ -52,6 +52,7 @@ async def test_the_report_shows_the_whole_answer(report) -> None:
         "workload.seq_len",
         "NVIDIA B200",
         "Confidence 70.0 %",
+        "serialised pair30.120.099.0 %possibly",
     ):
         assert shown in text
 
