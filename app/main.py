@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import environment, openapi, problem_handlers, service
 from app.jobs import Clock
-from app.routes import catalog, comparisons, health, knowledge, pages, plans, rankings, simulations
+from app.routes import catalog, comparisons, health, history, knowledge, pages, plans, rankings, simulations
 from app.settings import Settings, load_settings
 from app.wiring import Planner
 
@@ -38,6 +38,7 @@ def create_app(
         catalog.router,
         knowledge.router,
         knowledge.pages,
+        history.router,
         health.router,
         pages.router,
     ):

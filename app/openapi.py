@@ -13,6 +13,7 @@ from agents.request import PlanRequest
 from app.routes.comparisons import ComparisonRequest
 from app.schemas import Liveness, PlanAnswer, PlanPending, Problem, Readiness
 from app.schemas_catalogue import ChipList, LeverList, ModelAnswer, ModelList, ObjectiveList
+from app.schemas_history import CaseAnswer, HistoryAnswer, HistoryMatches, OutcomeAdded, OutcomeRemoved, RecordedOutcome
 from app.schemas_knowledge import KnowledgeAnswer, NoteAdded, NoteAnswer
 from app.schemas_launch import LaunchAnswer
 from app.schemas_levers import LeversAnswer, LeversRequest
@@ -20,6 +21,7 @@ from app.schemas_ranking import RankRequest, SizeRequest
 from app.schemas_simulation import SimulationAnswer, SimulationRequest
 from app.units_doc import unit_of
 from app.uploads import RAW_TYPES
+from knowledge_base.past import PastQuestion
 from projector.ranking.records import SpaceRanking
 from projector.ranking.sizing_records import Sizing
 from traces.compare.types import Comparison
@@ -47,6 +49,13 @@ RECORDS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
     (KnowledgeAnswer, "serialization"),
     (NoteAnswer, "serialization"),
     (NoteAdded, "serialization"),
+    (RecordedOutcome, "validation"),
+    (PastQuestion, "validation"),
+    (CaseAnswer, "serialization"),
+    (HistoryAnswer, "serialization"),
+    (HistoryMatches, "serialization"),
+    (OutcomeAdded, "serialization"),
+    (OutcomeRemoved, "serialization"),
     (Problem, "serialization"),
     (Readiness, "serialization"),
     (Liveness, "serialization"),

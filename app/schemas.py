@@ -148,6 +148,7 @@ class Readiness(Record):
     database: Part
     knowledge_store: Part
     embedder: Part
+    history: Part
 
 
 class Liveness(Record):

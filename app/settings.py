@@ -92,6 +92,11 @@ class Settings(BaseSettings):
         return self.data_dir / "notes"
 
     @property
+    def history_dir(self) -> Path:
+        """Folder of the outcomes users recorded; every process of this installation reads the same one."""
+        return self.data_dir / "history"
+
+    @property
     def scratch_dir(self) -> Path:
         """Folder in which the service unpacks archives; nothing in it outlives a request."""
         return self.data_dir / "scratch"

@@ -181,6 +181,7 @@ NAMED = {
             "chunks",
             "requests",
             "occurrences",
+            "total",
         ),
         COUNT,
     ),

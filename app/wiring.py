@@ -22,11 +22,13 @@ from agents.advisors.rules import RulesAdvisor
 from agents.findings import PlanResult
 from agents.request import PlanRequest
 from app.notes import NoteShelf
+from app.outcomes import OutcomeShelf
 from app.reading import read_job
 from app.schemas import Part
 from app.schemas_launch import ProposalLaunch
 from app.settings import Settings
 from knowledge_base.embed import MiniLmEmbedder
+from knowledge_base.history_files import HistoryFolder
 from knowledge_base.index import SyncReport, connect_knowledge_base, open_knowledge_base, rebuild, sync
 from knowledge_base.note import read_notes
 from knowledge_base.retrieve import KnowledgeBase
@@ -105,6 +107,7 @@ class KnowledgeOwner:
     def __init__(self, settings: Settings, store_dir: Path | None = None) -> None:
         """`store_dir`: where the embedded store lies; None takes that of the settings."""
         self.shelf = NoteShelf(settings.notes_dir)
+        self.outcomes = OutcomeShelf(HistoryFolder(settings.history_dir))
         self._store_dir = store_dir or settings.knowledge_dir
         self._settings = settings
         self._embedder = MiniLmEmbedder()
@@ -112,6 +115,7 @@ class KnowledgeOwner:
         self._indexing = threading.Lock()
         self._base: KnowledgeBase | None = None
         self._error: str | None = None
+        self._held = ""
         self._closed = False
 
     def get(self) -> KnowledgeBase:
@@ -133,13 +137,13 @@ class KnowledgeOwner:
         """Bring the store in line with the notes as they are now. Errors as `get`."""
         base = self.get()
         with self._indexing:
-            return sync(base.store, self._embedder, read_notes(*self.shelf.folders()))
+            return self._counted(sync(base.store, self._embedder, read_notes(*self.shelf.folders())))
 
     def rebuild(self) -> SyncReport:
         """Empty the store and embed every note again. Errors as `get`."""
         base = self.get()
         with self._indexing:
-            return rebuild(base.store, self._embedder, read_notes(*self.shelf.folders()))
+            return self._counted(rebuild(base.store, self._embedder, read_notes(*self.shelf.folders())))
 
     def warm(self) -> None:
         """Open the store, load the embedder, import the planning graph: the first plan need not wait for them."""
@@ -156,13 +160,25 @@ class KnowledgeOwner:
                 self._base.close()
                 self._base = None
 
-    def parts(self) -> tuple[Part, Part]:
-        """(knowledge store, embedder) as /readyz shows them."""
+    def parts(self) -> tuple[Part, Part, Part]:
+        """(knowledge store, embedder, history) as /readyz shows them, with what the two collections hold."""
         waiting = Part(state="starting") if self._settings.warm_embedder else Part(state="on_demand")
         failed = Part(state="failed", detail=self._error) if self._error is not None else None
-        store = Part(state="ready") if self._base is not None else failed or waiting
+        store = Part(state="ready", detail=self._held) if self._base is not None else failed or waiting
         embedder = Part(state="ready") if self._embedder.loaded else failed or waiting
-        return store, embedder
+        return store, embedder, self._history_part()
+
+    def _history_part(self) -> Part:
+        try:
+            cases = self.outcomes.history().cases
+        except ShardwiseError as error:
+            return Part(state="failed", detail=error.message)
+        recorded = sum(case.origin == "user" for case in cases)
+        return Part(state="ready", detail=f"{len(cases) - recorded} cases bundled, {recorded} recorded")
+
+    def _counted(self, report: SyncReport) -> SyncReport:
+        self._held = f"{report.notes} notes, {report.chunks} passages"
+        return report
 
     def _hide_data_dir(self, error: ShardwiseError) -> None:
         """Clients of the service are told what is wrong, and no path of this machine."""
@@ -172,10 +188,12 @@ class KnowledgeOwner:
 
     def _open(self) -> KnowledgeBase:
         host, port, folders = self._settings.chroma_host, self._settings.chroma_port, self.shelf.folders()
+        history = self.outcomes.history
         if host is not None:
-            base, report = connect_knowledge_base(host, port, self._embedder, folders=folders)
+            base, report = connect_knowledge_base(host, port, self._embedder, folders=folders, history=history)
         else:
-            base, report = open_knowledge_base(self._store_dir, self._embedder, folders=folders)
+            base, report = open_knowledge_base(self._store_dir, self._embedder, folders=folders, history=history)
+        self._counted(report)
         if report.rebuilt_because is not None:
             _log.warning("knowledge store rebuilt: %s", report.rebuilt_because)
         _log.info("knowledge store: %d notes, %d chunks, %d embedded now", report.notes, report.chunks, report.embedded)

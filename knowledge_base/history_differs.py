@@ -16,6 +16,8 @@ SIZES = (
     ("output_len", "outputs of {} tokens"),
     ("concurrency", "{} requests in flight"),
 )
+# tasks whose layouts serve no other
+PARTIAL_TASKS = ("lora", "qlora", "rl")
 NOT_STATED = (*(field for field, _ in SIZES), "precision", "framework")
 
 
@@ -56,6 +58,8 @@ def _stated(case: PastRun, other: PastRun) -> Iterator[str]:
         yield f"{named or 'chip not stated'} instead of {other.chip or 'a chip not known'}"
     if not same_task(case, other):
         yield f"{case.task} instead of {other.task}"
+    elif other.task is None and case.task in PARTIAL_TASKS:
+        yield f"it is a case of {case.task}"
     for field, words in SIZES:
         has, wants = getattr(case, field), getattr(other, field)
         if has is not None and wants is not None and has != wants:

@@ -83,13 +83,13 @@ class HistoryFolder:
         self.folder = folder
         self._lock = threading.Lock()
         self._seen: tuple[tuple[str, int, int], ...] | None = None
-        self._history = bundled_history()
+        self._history: History | None = None
 
     def __call__(self) -> History:
         """The history as it is now. KnowledgeUnavailable naming a recorded outcome that cannot be read any more."""
         with self._lock:
             seen = tuple(_stamps(self.folder))
-            if seen != self._seen:
+            if self._history is None or seen != self._seen:
                 recorded = tuple(_recorded(self.folder / name) for name, _, _ in seen)
                 self._history = History((*bundled_history().cases, *recorded)) if recorded else bundled_history()
                 self._seen = seen

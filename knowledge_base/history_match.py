@@ -46,6 +46,8 @@ class History:
             raise InvalidDescription(f"k {k} is not within 1 to {MOST_MATCHES}")
         if not self.cases:
             return ()
+        # told by its family from here on, so that a model history knows by two names is seen as two
+        question = question.model_copy(update={"family": self._columns.family_of(question)})
         visible = self._visible(question)
         rows = self._ranked(question, visible)
         found: dict[tuple[object, ...], PastMatch] = {}

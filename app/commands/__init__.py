@@ -9,6 +9,7 @@ from app.commands import (
     demo,
     diagnose,
     eval,
+    history,
     knowledge,
     levers,
     plan,
@@ -51,5 +52,6 @@ COMMANDS: dict[str, Command] = {
     "eval": eval,
     "catalog": catalog,
     "knowledge": knowledge,
+    "history": history,
     "demo": demo,
 }

@@ -24,13 +24,13 @@ async def healthz() -> Liveness:
 
 @router.get("/readyz", responses={503: NOT_READY, **FAULT})
 async def readyz(request: Request, response: Response) -> Readiness:
-    """Whether a plan would be answered now: database, knowledge store, embedder."""
+    """Whether a plan would be answered now: database, knowledge store, embedder, history."""
     service = service_of(request)
-    store, embedder = service.knowledge.parts()
-    parts = (await _database(request), store, embedder)
+    store, embedder, history = service.knowledge.parts()
+    parts = (await _database(request), store, embedder, history)
     ready = all(part.state in ("ready", "on_demand") for part in parts)
     response.status_code = 200 if ready else 503
-    return Readiness(ready=ready, database=parts[0], knowledge_store=store, embedder=embedder)
+    return Readiness(ready=ready, database=parts[0], knowledge_store=store, embedder=embedder, history=history)
 
 
 async def _database(request: Request) -> Part:

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse
 
 from agents.findings import Evidence, Shares
 from app import wording
+from app.history_tables import remarks
 from app.schemas import PlanAnswer, PlanPending, Problem
 from app.schemas_launch import ProposalLaunch
 from projector.units import bytes_to_gb
@@ -109,6 +110,7 @@ def _environment() -> Environment:
         environment.filters[name] = getattr(wording, name)
     environment.globals |= {"headline": wording.headline, "figure": wording.figure, "grouped": wording.grouped_changes}
     environment.filters |= {
+        "remarks": remarks,
         "verdict": wording.verdict,
         "figures": wording.figures,
         "split_source": wording.split_source,
