@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from agents.findings import Evidence
+from agents.planning.headroom import NOISE_FRAC
 from agents.wording import duration, percent, quoted
 from projector.units import ns_to_s
 from traces.pattern_types import PatternKind, SequencePattern
@@ -88,9 +89,10 @@ def _claim(one: SequencePattern) -> str:
     words = _WORDS[one.kind]
     what = f"{one.occurrences:,} {words.one if one.occurrences == 1 else words.many}"
     example = f", such as '{quoted(one.examples[0])}'," if one.examples else ""
+    noise = ", within the noise of a step" if one.exposed_frac <= NOISE_FRAC else ""
     doubt = "" if one.certain else f" Only possibly: {quoted(one.basis, 300)}."
     return (
-        f"{what}{example} {_taken(one)}: at most {percent(one.exposed_frac)} of the window to gain. "
+        f"{what}{example} {_taken(one)}: at most {percent(one.exposed_frac)} of the window to gain{noise}. "
         f"{words.lever[0].upper()}{words.lever[1:]}.{doubt}"
     )
 

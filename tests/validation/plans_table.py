@@ -15,9 +15,22 @@ from agents.findings import PlanResult
 from agents.planning.graph import run_plan
 from agents.planning.state import NoKnowledge
 from agents.request import PlanRequest
+from agents.wording import percent
 from projector.errors import ShardwiseError
 from tests.validation.traces_table import DEFAULT
+from tests.validation.why import cause_of, sequences, why
 from traces.summary import read_summary
+
+COLUMNS = (
+    "file",
+    "class and cause, or typed answer",
+    "hypothesis",
+    "margin",
+    "why",
+    "sequences, gain at most",
+    "proposals",
+    "titles, or why there are none",
+)
 
 
 def outcome_of(path: Path) -> tuple[str, str]:
@@ -26,11 +39,17 @@ def outcome_of(path: Path) -> tuple[str, str]:
         summary = read_summary([path])
         result = run_plan(PlanRequest(), summary, knowledge=NoKnowledge(), advisor=RulesAdvisor())
     except ShardwiseError as refusal:
-        return type(refusal).__name__, f"{type(refusal).__name__}: {refusal.message} | - | -"
+        return type(refusal).__name__, f"{type(refusal).__name__}: {refusal.message} | - | - | - | - | - | -"
+    return kind_of(result), " | ".join((*diagnosed(result), str(len(result.proposals)), reason_of(result)))
+
+
+def diagnosed(result: PlanResult) -> tuple[str, ...]:
+    """Class with cause, hypothesis, margin, the two sentences of why, and sequences that cost time."""
     diagnosis = result.diagnosis
-    doubt = ", ambiguous" if diagnosis.ambiguous else ""
-    told = f"{diagnosis.bottleneck} ({diagnosis.cause}), margin {diagnosis.margin:.2f}{doubt}"
-    return kind_of(result), f"{told} | {len(result.proposals)} | {reason_of(result)}"
+    hypothesis = diagnosis.hypothesis + (", overturned" if diagnosis.overturned else "")
+    margin = percent(diagnosis.margin) + (", ambiguous" if diagnosis.ambiguous else "")
+    cells = (cause_of(diagnosis), hypothesis, margin, " ".join(why(diagnosis)), sequences(diagnosis.evidence))
+    return tuple(cell.replace("|", "/") for cell in cells)
 
 
 def kind_of(result: PlanResult) -> str:
@@ -48,7 +67,7 @@ def reason_of(result: PlanResult) -> str:
 def main(root: Path) -> None:
     """Print the table as Markdown, then the counts."""
     outcomes: Counter[str] = Counter()
-    print("| file | diagnosis, or typed answer | proposals | titles, or why there are none |\n|---|---|---|---|")
+    print(f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|")
     for path in sorted(path for path in root.rglob("*") if path.is_file() and path.name != "README.md"):
         kind, cells = outcome_of(path)
         outcomes[kind] += 1

@@ -88,15 +88,17 @@ def _again(scene: Scene, members: Sequence[Communication], reverse: bool) -> lis
     """Those of one group that repeat the first block of their step; none unless all measured steps repeat alike."""
     starts = [int(scene.trace.start_ns[one.row]) for one in members]
     found: list[Communication] = []
-    blocks = set()
+    first: int | None = None
     for step in scene.measured_steps:
         begin, end = np.searchsorted(starts, [step.start_ns, step.end_ns])
         inside = members[begin:end]
         sizes = [one.message_bytes for one in inside]
         length = _block([size for size in sizes if size is not None], reverse) if None not in sizes else None
-        blocks.add(length)
-        found += inside[length:] if length is not None else []
-    return found if len(blocks) == 1 and None not in blocks else []
+        if length is None or first not in (None, length):
+            return []
+        first = length
+        found += inside[length:]
+    return found
 
 
 def _block(sizes: Sequence[int], reverse: bool) -> int | None:
