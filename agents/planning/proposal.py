@@ -12,6 +12,7 @@ from agents.advisors.protocol import Advisor, AdvisorInput, Candidate, Note, Pic
 from agents.causes import CAUSE_PHRASE, NOT_LAYOUT
 from agents.findings import Diagnosis, LlmUsage, NearMiss
 from agents.planning.citations import notes_for, shown_notes
+from agents.planning.fixed_values import require_numerics_kept, require_possible
 from agents.planning.job import Job
 from agents.planning.reference import Reference
 from agents.planning.resolve import plan_text
@@ -55,7 +56,10 @@ def propose(
     advisor: Advisor,
     wanted_advisor: Literal["auto", "rules", "llm"],
 ) -> Proposed:
-    """Three plans; fewer only where fewer distinct plans pass the gates, with the reason and the nearest misses."""
+    """Three plans; fewer only where fewer distinct plans pass the gates, with the reason and the nearest misses.
+
+    InvalidDescription where a fixed value leaves no legal plan and there would be one without it.
+    """
     if job.not_plannable is not None:
         return Proposed()
     if job.mode == "none":
@@ -65,7 +69,9 @@ def propose(
     space = legal_space(job)
     batch = space.plans
     if reference is None or len(batch) == 0:
+        require_possible(job)
         return _nothing_legal(job)
+    require_numerics_kept(batch, job, reference)
     scores = score(batch, job)
     passing = feasible(scores, job)
     found = shortlist(scores, passing, job, reference, diagnosis.cause)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from projector.batch_projection import ProjectionBatch
 from projector.breakdown import Projection
 from projector.errors import InvalidDescription
+from projector.forbidden import Forbidden, forbidden
 from projector.graph.columns import Column
 from projector.legality import check
 from projector.ranking.answer import (
@@ -212,10 +213,16 @@ def _answer(task: Task, wanted: Wanted, space: BlockedSpace, tally: Tally, top: 
     return answer.model_copy(update=found)
 
 
+def _forbidden(task: Task) -> Forbidden | None:
+    return forbidden(task.workload, task.architecture, task.cluster, task.hardware, task.constraints, task.current)
+
+
 def _why_none(tally: Tally, task: Task, space: BlockedSpace) -> str:
     runs = "" if task.stack is None else f" that {task.stack.name} runs"
     if tally.considered == 0:
         devices = space.cluster.chips * task.hardware.devices_per_chip
-        return f"no legal plan{runs} for {devices} device{'' if devices == 1 else 's'} keeps the constraints"
+        none = f"no legal plan{runs} for {devices} device{'' if devices == 1 else 's'} keeps the constraints"
+        found = None if task.stack is not None else _forbidden(task)
+        return none if found is None else f"{none}: {found.text}; {found.hint}"
     budgets = "" if task.slo == Slo() else " and keeps the latency budgets"
     return f"none of {tally.considered} legal plans{runs} fits the memory{budgets}"

@@ -14,6 +14,7 @@ from agents.planning.scores import feasible, legal_space, score, score_one
 from agents.planning.shortlist import shortlist
 from agents.planning.state import NoKnowledge
 from agents.request import PlanRequest
+from projector.errors import InvalidDescription
 from projector.ranking.relief import Relief
 from projector.ranking.ties import TIE_FRAC
 from projector.specs.plan_batch import PlanBatch
@@ -109,8 +110,8 @@ def test_a_plan_that_ran_is_taken_to_fit():
     assert "would not fit" in assumption.reason
 
 
-def test_no_legal_plan_shows_what_the_simplest_one_breaks():
-    """Llama 70B has 8 KV heads and a batch of 3: nothing divides over 64 devices with tp fixed at 2 and pp at 1."""
+def test_fixed_values_that_forbid_every_plan_are_named_with_the_rule_and_what_would_do():
+    """Llama 70B has 8 KV heads and a batch of 3: tp at most 8 and dp 1 or 3 leave no plan of 64 devices without pp."""
     request = PlanRequest.model_validate(
         {
             "workload": {"model": "llama-3.1-70b", "phase": "training", "seq_len": 8192, "global_batch": 3},
@@ -119,7 +120,7 @@ def test_no_legal_plan_shows_what_the_simplest_one_breaks():
         }
     )
     job = resolve(request, None)
-    found = propose(job, diagnose(summary_of(device=False)), reference_of(job), NoKnowledge(), RulesAdvisor(), "rules")
-    assert found.picks == ()
-    assert "no legal plan for 64 devices" in (found.fewer_because or "")
-    assert found.near_misses[0].rejections
+    asked = (job, diagnose(summary_of(device=False)), reference_of(job), NoKnowledge(), RulesAdvisor(), "rules")
+    with pytest.raises(InvalidDescription, match=r"pp 1: .* != 3") as refused:
+        propose(*asked)
+    assert refused.value.hint.startswith("pp can be ")
