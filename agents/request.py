@@ -32,7 +32,10 @@ class PlanRequest(Record):
     framework: str | None = Field(None, max_length=LONGEST_FRAMEWORK, description=FRAMEWORK)
     current_plan: ParallelismPlan | None = None
     current_mesh: dict[str, MeshDegree | None] | None = Field(None, max_length=MOST_AXES, description=MESH)
-    objective: str | None = Field(None, description="name of an objective of the phase; None: the phase's default")
+    objective: str | None = Field(
+        None,
+        description="an objective of the phase by name; None: its default; 'fits': the cheapest change that fits",
+    )
     slo: Slo = Slo()
     constraints: Constraints = Constraints()
     hardware: tuple[str, ...] = Field((), description="chips to compare on; () : one TPU and one GPU profile")

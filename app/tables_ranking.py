@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from agents.causes import CAUSE_PHRASE
-from agents.planning.resolve import plan_text as layout_text
+from agents.planning.plan_text import plan_text as layout_text
 from app import wording
 from app.schemas_ranking import RankRequest, SizeRequest
 from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table

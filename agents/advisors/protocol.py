@@ -126,6 +126,7 @@ class AdvisorInput(Record):
     candidates: tuple[Candidate, ...] = Field(description="in the projector's order, best first")
     notes: tuple[Note, ...]
     wanted: int = Field(ge=0, description="how many must be picked; fewer than three only where fewer exist")
+    goal: Literal["best", "fits"] = Field("best", description="fits: the cheapest change that fits goes first")
     diversity: bool = Field(True, description="whether near-duplicates of a pick give way to plans that differ")
 
 

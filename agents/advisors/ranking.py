@@ -15,6 +15,8 @@ Repeatedly, of the candidates that are left:
      measured one: there the plan comes first that doubles and halves fewest degrees.
 The next pick must have another layout while one is left whose layout is new, and another aim while a plan of another
 aim comes close (`diversity`, unless the question switches that off).
+Where the goal is to fit, the order is that of adoption alone: plans with a tenth of the memory free before others, then
+the lower effort, fewer changes, the higher gain; a current plan that fits is kept.
 When no layout removes the cause, the plan that relieves it by the fewest changes goes first if it gains at all.
 """
 
@@ -47,6 +49,9 @@ def rank(question: AdvisorInput) -> tuple[Candidate, ...]:
 
 def _leader(question: AdvisorInput, rest: Sequence[Candidate]) -> Candidate:
     """The plain relieving lever when no layout helps, otherwise the best; the kept plan when that gains nothing."""
+    kept = next((candidate for candidate in rest if candidate.keeps), None)
+    if question.goal == "fits":
+        return kept or best_of(question, rest, ())
     relieving = [candidate for candidate in rest if candidate.relieving and candidate.gain_frac > NOISE_FRAC]
     if relieving and not question.layout_relieves:
         return min(relieving, key=lambda candidate: (len(candidate.changes), -candidate.gain_frac))
@@ -54,7 +59,6 @@ def _leader(question: AdvisorInput, rest: Sequence[Candidate]) -> Candidate:
     best = best_of(question, fresh, ())
     # the nearest of scaled plans stands for all that scaling cannot tell from it
     gain = max(one.gain_frac for one in fresh) if _is_scaled(question) else best.gain_frac
-    kept = next((candidate for candidate in rest if candidate.keeps), None)
     return kept if kept is not None and gain <= NOISE_FRAC else best
 
 
@@ -76,6 +80,8 @@ def family_of(plan: ParallelismPlan) -> tuple[bool, ...]:
 
 def best_of(question: AdvisorInput, pool: Sequence[Candidate], picked: Sequence[Candidate]) -> Candidate:
     """The order rule: the candidate of the pool that comes next behind those picked (points 1 to 4)."""
+    if question.goal == "fits":
+        return min(pool, key=_adoption)
     field = [candidate for candidate in _within(pool, PREFERENCE_FRAC) if _relieves(candidate)] or list(pool)
     field = [candidate for candidate in _within(field, PREFERENCE_FRAC) if not is_tight(candidate)] or field
     families = frozenset(family_of(pick.plan) for pick in picked)
@@ -111,6 +117,10 @@ def _is_scaled(question: AdvisorInput) -> bool:
 def doublings(before: ParallelismPlan, after: ParallelismPlan) -> float:
     """How far one plan is from another: degrees and micro-batch doubled and halved (dp 8 cp 8 to dp 16 cp 4: 2)."""
     return sum(abs(log2(getattr(after, field) / getattr(before, field))) for field in SCALED_FIELDS)
+
+
+def _adoption(candidate: Candidate) -> tuple[bool, int, int, float]:
+    return is_tight(candidate), EFFORTS.index(candidate.effort), len(candidate.changes), -candidate.gain_frac
 
 
 def support(candidate: Candidate) -> int:

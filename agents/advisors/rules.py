@@ -110,10 +110,20 @@ def _rationale(question: AdvisorInput, candidate: Candidate) -> list[str]:
 
 
 def _keep_reason(question: AdvisorInput) -> str:
-    best = max((entry.gain_frac for entry in question.candidates if not entry.keeps), default=0.0)
-    if best <= NOISE_FRAC:
-        meaning = question.objective.meaning
-        return f"No other feasible plan is projected to improve {meaning} beyond the noise of a projection."
+    others = [entry for entry in question.candidates if not entry.keeps]
+    meaning = question.objective.meaning
+    if not others:
+        return "No other plan passes the gates."
+    best = max(others, key=lambda entry: entry.gain_frac)
+    if question.goal == "fits":
+        return "The current plan fits, so nothing has to change."
+    if best.gain_frac <= NOISE_FRAC:
+        change = objective_change(best.gain_frac, question.objective.direction)
+        side = "ahead, which is within the noise" if change > 0 else "behind"
+        return (
+            f"No other feasible plan is projected to improve {meaning} beyond the noise of a projection: the best of "
+            f"them ({best.title[:1].lower()}{best.title[1:]}) is {percent(abs(change))} {side}."
+        )
     return "The current plan stays possible; the plans above it are projected to be better."
 
 

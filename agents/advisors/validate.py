@@ -77,7 +77,9 @@ def _figures(question: AdvisorInput, candidate: Candidate) -> Iterator[float]:
     for frac in candidate.expected.model_dump().values():
         if isinstance(frac, float):
             yield frac * 100
-    gains = (candidate.gain_frac, *(taken.gain_frac for taken in candidate.steps))
+    gains = [candidate.gain_frac, *(taken.gain_frac for taken in candidate.steps)]
+    if candidate.keeps:
+        gains += [other.gain_frac for other in question.candidates]
     for gain in gains:
         if gain is not None:
             yield from (gain * 100, objective_change(gain, question.objective.direction) * 100)
@@ -96,6 +98,8 @@ def _figures(question: AdvisorInput, candidate: Candidate) -> Iterator[float]:
 
 def _composed_texts(question: AdvisorInput, candidate: Candidate) -> Iterator[str]:
     """Texts our own code composed from figures, and passages of notes: their numbers may be repeated."""
+    if candidate.keeps:
+        yield from (other.title for other in question.candidates)
     yield from (candidate.title, question.reference_label, question.diagnosis.summary, *question.diagnosis.limits)
     yield from (entry.claim for entry in (*question.diagnosis.evidence, *candidate.evidence))
     yield from (text for change in candidate.changes for text in (change.before, change.after, change.why))

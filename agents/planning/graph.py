@@ -12,6 +12,7 @@ from agents.planning.analyzer import diagnose, diagnose_breakdown, undiagnosed
 from agents.planning.history import past_matches, with_history
 from agents.planning.job import Job
 from agents.planning.layout_evidence import with_request
+from agents.planning.not_layout import said_first
 from agents.planning.pass_rows import pass_tokens
 from agents.planning.proposal import Proposed, propose
 from agents.planning.reference import Reference, reference_of
@@ -127,6 +128,8 @@ def _scoring(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
         warnings=(*job.warnings, *proposed.warnings, *(summary.warnings if summary else ())),
     )
     result = with_history(result, past_matches(job, diagnosis, runtime.context.knowledge))
+    leader = next(iter(proposed.candidates), None)
+    result = said_first(result, relieved=leader is not None and bool(leader.relieving))
     tell("scoring", "finished", f"{len(result.proposals)} proposals ready")
     return {"result": _dumped(result)}
 

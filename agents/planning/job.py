@@ -6,6 +6,7 @@ from pydantic import Field
 
 from agents.findings import Assumption, Evidence
 from agents.frameworks import framework_called, stack_of
+from agents.planning.goal import Goal
 from agents.planning.measured_links import MeasuredLink, with_measured_links
 from projector import catalog
 from projector.anchor.anchor import Anchor
@@ -29,7 +30,8 @@ class Job(Record):
     """A resolved request.
 
     architecture None: the model is unknown. chip_known False: the catalogue lacks the chip, `cluster.chip` is then its
-    name as the profiler wrote it. current None: no layout is known. measured None: no trace, or one of another machine.
+    name as the profiler wrote it. current None: no layout is known. baseline: the layout of a trace from another number
+    of devices, scaled to these. measured None: no trace, or one of another machine.
     confidences: how sure each inferred value is, 0 to 1. not_plannable: why nothing can be proposed.
     """
 
@@ -40,9 +42,11 @@ class Job(Record):
     chip_known: bool
     current: ParallelismPlan | None
     current_source: Literal["stated", "inferred", "assumed", "none"]
+    baseline: ParallelismPlan | None = None
     measured: TimeBreakdown | None
     traced: bool = Field(description="whether a trace was given")
     objective: str
+    goal: Goal = "best"
     framework: str | None = Field(None, description="the training stack, by its name in `agents.frameworks`")
     slo: Slo
     constraints: Constraints

@@ -14,8 +14,8 @@ from agents.findings import Diagnosis, LlmUsage, NearMiss
 from agents.planning.citations import notes_for, shown_notes
 from agents.planning.fixed_values import require_numerics_kept, require_possible
 from agents.planning.job import Job
+from agents.planning.plan_text import plan_text
 from agents.planning.reference import Reference
-from agents.planning.resolve import plan_text
 from agents.planning.scores import Scores, feasible, legal_space, score
 from agents.planning.shortlist import layout_rows, lever_views, shortlist
 from agents.planning.standings import noted_rows, with_standings
@@ -89,6 +89,7 @@ def propose(
         reference=reference.projection,
         reference_step_time_s=reference.step_time_s,
         anchored=reference.anchored,
+        goal=job.goal,
         layout_relieves=diagnosis.cause not in NOT_LAYOUT,
         levers=lever_views(found),
         candidates=found,

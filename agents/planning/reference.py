@@ -1,11 +1,13 @@
 """Reference: the plan that proposals are compared with, the current one or, without it, the plainest that fits."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
 from agents.planning.job import Job
-from agents.planning.resolve import plan_text
+from agents.planning.plan_text import plan_text
 from agents.planning.scores import feasible, legal_space, score, score_one
 from projector.breakdown import Projection
 from projector.specs.plan import ParallelismPlan
@@ -32,7 +34,9 @@ class Reference(Record):
 
 
 def reference_of(job: Job) -> Reference | None:
-    """The current plan; without one a plain feasible one; None when nothing can be scored or is legal.
+    """The current plan; without one the traced layout scaled to these devices, else a plain feasible one.
+
+    None when nothing can be scored or is legal.
 
     Without a current plan the reference keeps the workload's own precision where such a plan fits: narrower types are
     then a change that a proposal names.
@@ -41,6 +45,8 @@ def reference_of(job: Job) -> Reference | None:
         return None
     if job.current is not None:
         return _reference(job.current, job, f"the current plan ({plan_text(job.current)})", is_current=True)
+    if job.baseline is not None:
+        return _scaled_reference(job.baseline, job)
     batch = legal_space(job).plans
     if len(batch) == 0:
         return None
@@ -54,6 +60,14 @@ def reference_of(job: Job) -> Reference | None:
     plan = batch[int(np.argmin(scores.projections.memory_bytes))]
     label = f"the legal layout that needs least memory ({plan_text(plan)}), which passes no gate"
     return _reference(plan, job, label, is_current=False)
+
+
+def _scaled_reference(baseline: ParallelismPlan, job: Job) -> Reference:
+    """The traced layout on these devices, with the least recompute under which it fits: a trace does not show that."""
+    modes: tuple[dict[str, Any], ...] = ({}, {"recompute": "selective"}, {"recompute": "full"})
+    tried = [baseline.model_copy(update=mode) for mode in (modes if job.phase == "training" else modes[:1])]
+    plan = next((plan for plan in tried if score_one(plan, job).projections.fits[0]), baseline)
+    return _reference(plan, job, f"the traced layout scaled to these devices ({plan_text(plan)})", is_current=False)
 
 
 def _reference(plan: ParallelismPlan, job: Job, label: str, *, is_current: bool) -> Reference:

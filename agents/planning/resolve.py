@@ -1,18 +1,19 @@
 """Resolve: the request and what the trace implies become one Job. The request wins; every value records its origin."""
 
-from collections.abc import Sequence
-
 from agents.findings import Assumption
 from agents.planning.anchoring import anchored_job
+from agents.planning.baseline import baseline_of
 from agents.planning.collective_axes import with_axes
 from agents.planning.conflicts import conflict, conflicts
 from agents.planning.fit_to_run import fitted_to_run
+from agents.planning.goal import split_goal
 from agents.planning.infer_plan import infer_plan
 from agents.planning.job import Job
 from agents.planning.match_model import match_trace
 from agents.planning.measured_links import resolve_links
 from agents.planning.mesh_input import with_mesh
 from agents.planning.origins import Origins
+from agents.planning.plan_text import plan_text
 from agents.planning.request_checks import check_fixed_axes, check_request, nothing_to_plan, stated_phase
 from agents.planning.resolve_cluster import Placed, compare_chips, resolve_cluster
 from agents.planning.resolve_framework import resolve_framework
@@ -38,6 +39,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     UnknownName for a chip, model, framework or objective in no catalogue.
     """
     request, assumptions = with_mesh(request)
+    request, goal = split_goal(request)
     check_request(request)
     origins = Origins(assumptions=[*assumptions])
     placed = resolve_cluster(request, summary, origins)
@@ -52,6 +54,8 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
     )
     if request.verify:
         origins.warnings.append("verify: this version has no compiler check, so no proposal was verified by one")
+    experts = summary is not None and _has_experts(summary, architecture)
+    baseline = baseline_of(request, summary, architecture, placed, workload, origins, experts=experts)
     links = resolve_links(summary, placed.hardware, placed.moved, origins)
     measured = None if summary is None or placed.moved else _measured(summary, current, origins)
     job = Job(
@@ -62,9 +66,11 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
         chip_known=placed.hardware is not None,
         current=current,
         current_source=source,
+        baseline=baseline,
         measured=measured,
         traced=summary is not None,
         objective=_objective(request, phase, origins),
+        goal=goal,
         framework=framework,
         slo=request.slo,
         constraints=request.constraints,
@@ -226,19 +232,6 @@ def _with_sliced_experts(
         "experts replicated or kept whole need other memory and other traffic; state ep and etp",
     )
     return plan.model_copy(update={"etp": plan.tp})
-
-
-def plan_text(plan: ParallelismPlan) -> str:
-    """The degrees above one: 'dp 2 tp 4'; with a prefill pool 'dp 2 tp 4 + prefill 1 x tp 8'."""
-    engines = _degrees(plan, ("dp", "fsdp", "tp", "pp", "cp", "ep", "attention_dp")) or "one device"
-    if plan.prefill_replicas == 0:
-        return engines
-    pool = _degrees(plan, ("prefill_tp", "prefill_pp", "prefill_attention_dp", "prefill_ep")) or "one device"
-    return f"{engines} + prefill {plan.prefill_replicas} x {pool}"
-
-
-def _degrees(plan: ParallelismPlan, axes: Sequence[str]) -> str:
-    return " ".join(f"{axis.removeprefix('prefill_')} {degree}" for axis in axes if (degree := getattr(plan, axis)) > 1)
 
 
 def _objective(request: PlanRequest, phase: Phase, origins: Origins) -> str:

@@ -7,6 +7,7 @@ From possibly thousands of plans are kept:
   - on the reference's layout, the best plan that pulls only one lever, for each lever,
   - where a measured step is only scaled, the layouts next to the measured one, which it says most about,
   - where layouts are too few to choose three from, the best plan of each set of changed fields, then the next best,
+  - where the goal is to fit, the plans that change fewest fields,
   - the current plan, so that "keep" can be said,
   - what the caller asks for besides: plans that a retrieved note speaks for.
 """
@@ -77,6 +78,8 @@ def shortlist(
         chosen |= set(_neighbours(batch, rows, value, counts, reference.plan))
     if len({_layout(batch, row) for row in rows.tolist()}) < FEW_LAYOUTS:
         chosen |= set(_variants(rows, value, changed))
+    if job.goal == "fits":
+        chosen |= set(rows[np.lexsort((-value, counts))][:MOST_VARIANTS].tolist())
     chosen |= set(rows[counts == 0][:1].tolist()) | set(also)
     ordered = sorted(chosen, key=lambda row: (-good[row], row))
     steps = steps_of([batch[row] for row in ordered], job, reference)

@@ -200,7 +200,9 @@ def test_where_nothing_fits_the_nearest_miss_says_by_how_much() -> None:
 
 def test_where_nothing_is_legal_it_says_so() -> None:
     found = rank_space(task(chips=8, constraints=Constraints(fixed={"tp": 7})))
-    assert found.why_none.startswith("no legal plan for 8 devices keeps the constraints: constraints.fixed asks for tp 7")
+    assert found.why_none.startswith(
+        "no legal plan for 8 devices keeps the constraints: constraints.fixed asks for tp 7"
+    )
     assert "does not divide" in found.why_none
     assert "tp can be 1, 2, 4, 8" in found.why_none
     assert found.nearest_miss is None
