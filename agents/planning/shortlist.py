@@ -2,7 +2,7 @@
 
 From possibly thousands of plans are kept:
   - for each of the best layouts the simplest plan within 1 % of that layout's best (extra changes that gain nothing are
-    dropped), and the same for the best layout of each family (which axes are in use),
+    dropped), and the same for the best layout of each family (which axes are in use) and of each axis enlarged,
   - the same again among the plans that leave a tenth of the memory free,
   - on the reference's layout, the best plan that pulls only one lever, for each lever,
   - where a measured step is only scaled, the layouts next to the measured one, which it says most about,
@@ -69,10 +69,10 @@ def shortlist(
     changed = _changed(batch, rows, reference.plan)
     counts = changed.sum(axis=1)
     value = good[rows]
-    chosen = set(_layout_representatives(batch, rows, value, counts))
+    chosen = set(_layout_representatives(batch, rows, value, counts, reference.plan))
     roomy = _roomy(scores, rows)
     if roomy.any() and not roomy.all():
-        chosen |= set(_layout_representatives(batch, rows[roomy], value[roomy], counts[roomy]))
+        chosen |= set(_layout_representatives(batch, rows[roomy], value[roomy], counts[roomy], reference.plan))
     chosen |= set(_single_levers(rows, value, changed, job))
     if job.mode == "relative":
         chosen |= set(_neighbours(batch, rows, value, counts, reference.plan))
@@ -145,13 +145,20 @@ def _layout(batch: PlanBatch, row: int) -> tuple[int, ...]:
 
 
 def _layout_representatives(
-    batch: PlanBatch, rows: Rows, value: NDArray[np.float64], counts: NDArray[np.int64]
+    batch: PlanBatch,
+    rows: Rows,
+    value: NDArray[np.float64],
+    counts: NDArray[np.int64],
+    reference: ParallelismPlan,
 ) -> list[int]:
     ranked = _ranked_representatives(batch, rows, value, counts)
     families: dict[tuple[bool, ...], int] = {}
+    axes: dict[str | None, int] = {}
     for row in ranked:
-        families.setdefault(family_of(batch[row]), row)
-    return [*ranked[:MOST_LAYOUTS], *list(families.values())[:MOST_FAMILIES]]
+        plan = batch[row]
+        families.setdefault(family_of(plan), row)
+        axes.setdefault(enlarged_axis(reference, plan), row)
+    return [*ranked[:MOST_LAYOUTS], *list(families.values())[:MOST_FAMILIES], *axes.values()]
 
 
 def _neighbours(
