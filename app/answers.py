@@ -19,7 +19,7 @@ def links_of(job_id: UUID) -> PlanLinks:
 
 def answer_of(job: Job) -> PlanAnswer:
     """The answer of a job that is done; StorageMismatch where a version with other records stored it."""
-    result = _result_of(job)
+    result = result_of(job)
     return PlanAnswer(
         **{name: getattr(result.plan, name) for name in type(result.plan).model_fields},
         id=job.id,
@@ -33,7 +33,7 @@ def answer_of(job: Job) -> PlanAnswer:
 
 def launch_of(job: Job) -> tuple[ProposalLaunch, ...] | None:
     """The launch configurations of a job that is done; None where an older version stored it without."""
-    return _result_of(job).launch
+    return result_of(job).launch
 
 
 def pending_of(job: Job, waited_s: float) -> PlanPending:
@@ -49,7 +49,8 @@ def pending_of(job: Job, waited_s: float) -> PlanPending:
     )
 
 
-def _result_of(job: Job) -> JobResult:
+def result_of(job: Job) -> JobResult:
+    """What a job that is done stored; StorageMismatch where a version with other records stored it."""
     try:
         return JobResult.model_validate_json(job.result or "")
     except ValidationError as error:

@@ -3,12 +3,14 @@
 import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
 from agents.request import PlanRequest
 from app.errors import ServiceFailed
 from app.schemas import PlanAnswer
+from app.schemas_messages import MessageAnswer
 from projector.breakdown import MemoryBreakdown
 
 ASK_AGAIN_S = 1.0
@@ -26,6 +28,23 @@ def post_trace(base_url: str, trace: Path, request: PlanRequest) -> PlanAnswer:
         if response.status_code != httpx.codes.OK:
             raise ServiceFailed(f"the service answered {response.status_code}: {response.text[:500]}")
         return PlanAnswer.model_validate(_without_derived(response.json()))
+
+
+def post_message(base_url: str, plan_id: str, text: str) -> MessageAnswer:
+    """Say something about a plan of the service and wait for the answer; ServiceFailed where there is none."""
+    with httpx.Client(base_url=base_url, timeout=TIMEOUT_S) as client:
+        try:
+            response = client.post(f"/v1/plans/{quote(plan_id, safe='')}/messages", json={"text": text})
+            while response.status_code == httpx.codes.ACCEPTED:
+                time.sleep(ASK_AGAIN_S)
+                response = client.get(response.headers["Location"])
+        except httpx.HTTPError as error:
+            raise ServiceFailed(
+                f"no service answers at {base_url}: {error}", hint="start it: shardwise serve"
+            ) from error
+        if response.status_code != httpx.codes.OK:
+            raise ServiceFailed(f"the service answered {response.status_code}: {response.text[:500]}")
+        return MessageAnswer.model_validate(response.json())
 
 
 def _without_derived(document: Any) -> Any:

@@ -10,6 +10,7 @@ ShardwiseError
  |- StorageMismatch     500  the database was written by another version
  |- JobInterrupted      500  the job was cut off more often than it is retried
  |- JobTimeLimit        504  the job took longer than the service lets one take
+ |- PlanNotDone         409  a message to a plan that has no answer, or failed
  |- DataDirBusy         409  another process owns the data folder; only at start, never over HTTP
  |- ServiceFailed       500  the service a command started or called did not answer
 """
@@ -47,6 +48,13 @@ class RequestTooLarge(ShardwiseError):
 
     code = "request_too_large"
     http_status = 413
+
+
+class PlanNotDone(ShardwiseError):
+    """There is no answer to talk about."""
+
+    code = "plan_not_done"
+    http_status = 409
 
 
 class NotReady(ShardwiseError):

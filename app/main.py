@@ -9,7 +9,18 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import environment, openapi, problem_handlers, service
 from app.jobs import Clock
-from app.routes import catalog, comparisons, health, history, knowledge, pages, plans, rankings, simulations
+from app.routes import (
+    catalog,
+    comparisons,
+    health,
+    history,
+    knowledge,
+    messages,
+    pages,
+    plans,
+    rankings,
+    simulations,
+)
 from app.settings import Settings, load_settings
 from app.wiring import Planner
 
@@ -32,6 +43,7 @@ def create_app(
     app.openapi = lambda: openapi.document(app)  # type: ignore[method-assign]
     for router in (
         plans.router,
+        messages.router,
         comparisons.router,
         rankings.router,
         simulations.router,

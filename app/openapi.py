@@ -17,6 +17,7 @@ from app.schemas_history import CaseAnswer, HistoryAnswer, HistoryMatches, Outco
 from app.schemas_knowledge import KnowledgeAnswer, NoteAdded, NoteAnswer
 from app.schemas_launch import LaunchAnswer
 from app.schemas_levers import LeversAnswer, LeversRequest
+from app.schemas_messages import Conversation, MessageAnswer, MessageRequest
 from app.schemas_ranking import RankRequest, SizeRequest
 from app.schemas_simulation import SimulationAnswer, SimulationRequest
 from app.units_doc import unit_of
@@ -39,6 +40,9 @@ RECORDS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
     (SpaceRanking, "serialization"),
     (SizeRequest, "validation"),
     (Sizing, "serialization"),
+    (MessageRequest, "validation"),
+    (MessageAnswer, "serialization"),
+    (Conversation, "serialization"),
     (SimulationRequest, "validation"),
     (SimulationAnswer, "serialization"),
     (ChipList, "serialization"),

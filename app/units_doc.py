@@ -141,6 +141,8 @@ NAMED = {
         ("before", "after", "reference", "predicted", "refuted_beyond"), "as the field `unit` beside it says"
     ),
     "stride": "ranks",
+    "about": "ranks of proposals, from 1",
+    "number": "place in the conversation, from 1",
     "low": "as the bounded quantity",
     "high": "as the bounded quantity",
     "fixed": "as the plan field it fixes",

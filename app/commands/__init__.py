@@ -4,6 +4,7 @@ import argparse
 from typing import Protocol
 
 from app.commands import (
+    ask,
     catalog,
     compare,
     demo,
@@ -40,6 +41,7 @@ class Command(Protocol):
 COMMANDS: dict[str, Command] = {
     "serve": serve,
     "plan": plan,
+    "ask": ask,
     "diagnose": diagnose,
     "summarise": summarise,
     "compare": compare,

@@ -67,7 +67,7 @@ async def post_plan(request: Request) -> Response:
 async def get_plan(request: Request, plan_id: str) -> Response:
     """The answer of an earlier POST: the plan, its state while it is computed, or the problem it failed with."""
     refuse_query(request)
-    return _answer(await service_of(request).runner.get(_job_id(plan_id)), 0.0)
+    return _answer(await service_of(request).runner.get(plan_id_of(plan_id)), 0.0)
 
 
 @router.get(
@@ -79,7 +79,7 @@ async def get_report(request: Request, plan_id: str) -> Response:
     """The answer as a page to read and print; failures are pages too."""
     try:
         refuse_query(request)
-        job = await service_of(request).runner.get(_job_id(plan_id))
+        job = await service_of(request).runner.get(plan_id_of(plan_id))
         if job.state == "done":
             return page_response(report_page(answer_of(job), launch_of(job) or ()))
     except ShardwiseError as error:
@@ -97,7 +97,7 @@ async def get_report(request: Request, plan_id: str) -> Response:
 async def get_launch(request: Request, plan_id: str) -> Response:
     """How each proposal is launched, in every framework there is an exporter for, or why it cannot be."""
     refuse_query(request)
-    job = await service_of(request).runner.get(_job_id(plan_id))
+    job = await service_of(request).runner.get(plan_id_of(plan_id))
     if job.state != "done":
         return _answer(job, 0.0)
     launch = launch_of(job)
@@ -134,7 +134,8 @@ def _answer(job: Job, waited_s: float) -> Response:
     return Response(pending_of(job, waited_s).model_dump_json(), 202, headers, "application/json")
 
 
-def _job_id(plan_id: str) -> UUID:
+def plan_id_of(plan_id: str) -> UUID:
+    """The id in a path; NotFound for one that is none."""
     try:
         return UUID(plan_id)
     except ValueError:

@@ -62,6 +62,20 @@ class JobRow(Base):
     problem: Mapped[str | None] = mapped_column(Text)
 
 
+class MessageRow(Base):
+    """One message about a plan, numbered from 1. answer: JSON text, None while `planned_id` is being planned."""
+
+    __tablename__ = "messages"
+
+    plan_id: Mapped[UUID] = mapped_column(Uuid, primary_key=True)
+    number: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    created_at: Mapped[datetime] = mapped_column(UtcDateTime)
+    text: Mapped[str] = mapped_column(Text)
+    reading: Mapped[str] = mapped_column(Text)
+    answer: Mapped[str | None] = mapped_column(Text)
+    planned_id: Mapped[UUID | None] = mapped_column(Uuid)
+
+
 class Database:
     """An engine with its session factory. Open it before use, close it at the end."""
 

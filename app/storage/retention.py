@@ -7,7 +7,7 @@ from sqlalchemy import Text, delete, func, select
 from sqlalchemy import cast as sql_cast
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.storage.database import JobRow
+from app.storage.database import JobRow, MessageRow
 from app.storage.traces import StoredTrace, TraceStore
 
 FINISHED = ("done", "failed")
@@ -23,14 +23,18 @@ async def drop_unreferenced(session: AsyncSession, store: TraceStore, digests: I
 
 
 async def remove_old(session: AsyncSession, store: TraceStore, before: datetime) -> int:
-    """Remove jobs that finished before this time, and the traces only they referred to; returns how many jobs."""
+    """Remove jobs that finished before this time, what was said of them, and the traces only they referred to; returns
+    how many jobs.
+    """
     statement = (
         delete(JobRow)
         .where(JobRow.state.in_(FINISHED), JobRow.finished_at < before)
-        .returning(JobRow.traces)
+        .returning(JobRow.id, JobRow.traces)
         .execution_options(synchronize_session=False)
     )
-    removed = (await session.scalars(statement)).all()
-    traces = [StoredTrace.model_validate(trace) for of_one in removed for trace in of_one]
+    removed = (await session.execute(statement)).all()
+    talked = delete(MessageRow).where(MessageRow.plan_id.in_([job_id for job_id, _ in removed]))
+    await session.execute(talked.execution_options(synchronize_session=False))
+    traces = [StoredTrace.model_validate(trace) for _, of_one in removed for trace in of_one]
     await drop_unreferenced(session, store, [trace.sha256 for trace in traces])
     return len(removed)

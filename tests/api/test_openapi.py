@@ -73,7 +73,7 @@ async def test_every_error_is_documented_as_a_problem(document) -> None:
         if status >= "400" and not (status == "503" and "readyz" in operation["operationId"])
         if "report" not in operation["operationId"]
     ]
-    assert {status for _, status, _ in errors} == {"400", "404", "413", "415", "422", "500", "503", "504"}
+    assert {status for _, status, _ in errors} == {"400", "404", "409", "413", "415", "422", "500", "503", "504"}
     for _, _, response in errors:
         assert response["content"] == {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
 
