@@ -120,7 +120,8 @@ def judge(signals: Signals) -> Verdict:
     return Verdict(
         bottleneck=bottleneck,
         cause=cause,
-        hypothesis=_hypothesis(headline, leader, bottleneck),
+        # what the host did suggests nothing of a device
+        hypothesis=_hypothesis(headline, leader, bottleneck) if signals.device else bottleneck,
         scores=scores,
         groups=groups,
         margin=margin,

@@ -19,7 +19,8 @@ _SLICES: Final = ("slice", "dynamic-slice")
 _COPIES: Final = re.compile(r"aten::(?:copy_|clone|contiguous|slice_copy|narrow_copy|select_copy)")
 _MOST_COPIES: Final = 64
 _BY_GRAPH: Final = (
-    "the program says so: every operator that takes the result is a slice of at most one rank's part of it"
+    "every operator of the profile that takes the result is a slice of at most one rank's part of it; tuples and "
+    "bitcasts, which take no time, are not in the profile and may pass it on"
 )
 _BY_SIZE: Final = (
     "the copies directly behind the collective together move exactly one rank's part of its message; "
@@ -32,7 +33,7 @@ def gather_then_slice(scene: Scene) -> Found | Lacking | None:
 
     An all-reduce moves 2 B (n - 1) / n over a link, the reduce-scatter in its place half of that; an all-gather that is
     sliced to the rank's own part moves B (n - 1) / n for nothing. Exposed is all of collective and slice, the most that
-    could go. Where the text of an XLA program names operands these prove it; elsewhere sizes alone speak.
+    could go. Where the text of an XLA program names operands these speak; elsewhere sizes alone do.
     """
     wanted = [one for one in scene.communications if one.collective in _GATHERS]
     if not wanted:
@@ -46,20 +47,29 @@ def gather_then_slice(scene: Scene) -> Found | Lacking | None:
 
 
 def _by_graph(scene: Scene, graph: HloGraph) -> Found | None:
-    gathers = [node for node in graph.nodes.values() if _is_cut(graph, node)]
-    slices = [user for node in gathers for user in graph.taken_by(node)]
+    sliced = {
+        (one.op.program, one.name): one
+        for node in graph.nodes.values()
+        if node.opcode in _SLICES
+        for one in graph.operands(node)
+        if one.collective in _GATHERS and not one.opcode.endswith("-start")
+    }
+    users = graph.users(sliced.values())
+    gathers = [node for key, node in sliced.items() if _is_cut(graph, node, users[key])]
+    slices = [user for node in gathers for user in users[node.op.program, node.name]]
     places = scene.places_of([*gathers, *map(graph.start_of, gathers), *slices])
     if not len(places):
         return None
     count, moved = sum(map(graph.count, gathers)), sum((node.result or 0) * graph.count(node) for node in gathers)
-    return scene.found("gather_then_slice", places, occurrences=count, basis=_BY_GRAPH, certain=True, moved_bytes=moved)
+    return scene.found(
+        "gather_then_slice", places, occurrences=count, basis=_BY_GRAPH, certain=False, moved_bytes=moved
+    )
 
 
-def _is_cut(graph: HloGraph, node: Node) -> bool:
-    if node.collective not in _GATHERS or node.opcode.endswith("-start"):
-        return False
-    whole, size, users = node.result, graph.start_of(node).group_size, graph.taken_by(node)
-    if whole is None or size is None or size < 2 or not users:
+def _is_cut(graph: HloGraph, node: Node, users: list[Node]) -> bool:
+    """Whether all that take the result are slices of at most one rank's part."""
+    whole, size = node.result, graph.start_of(node).group_size
+    if whole is None or size is None or size < 2:
         return False
     return all(user.opcode in _SLICES and user.result is not None and user.result * size <= whole for user in users)
 

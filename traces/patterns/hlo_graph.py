@@ -7,7 +7,7 @@ Only operators that ran are there: tuples, parameters and bitcasts are not, so a
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,19 @@ _LONGEST: Final = 16_384
 _DEFINED: Final = re.compile(r"%?([\w.\-]{1,300}) = ")
 _OPCODE: Final = re.compile(r"(?<=[\s)}\]]) ?([a-z][a-z\d\-]{1,40})\(")
 _ATTRIBUTES: Final = re.compile(r"\), [a-z_]\w{0,40}=")
+# operators that only move data, which are all a chain between collectives may hold
+MOVES: Final = (
+    "slice",
+    "dynamic-slice",
+    "copy",
+    "transpose",
+    "reshape",
+    "bitcast",
+    "convert",
+    "bitcast-convert",
+    "pad",
+)
+_CALLS: Final = tuple(f" {opcode}(" for opcode in MOVES)
 _OPERAND: Final = re.compile(r"%([\w.\-]{1,300})")
 
 
@@ -51,13 +64,13 @@ Key = tuple[int, str]
 
 @dataclass(slots=True)
 class HloGraph:
-    """Operators by (program, name), those that take the result of one, and how often the window holds each.
+    """Collectives, and operators that only move data, by (program, name), and how often the window holds each.
 
     Of two programs with operators of one title the events cannot be told apart: `of_title` counts them.
     """
 
+    ops: tuple[Op, ...]
     nodes: dict[Key, Node] = field(default_factory=dict)
-    users: dict[Key, list[Node]] = field(default_factory=dict)
     counts: dict[Key, int] = field(default_factory=dict)
     of_title: Counter[str] = field(default_factory=Counter)
 
@@ -66,9 +79,18 @@ class HloGraph:
         found = (self.nodes.get((node.op.program, name)) for name in node.operands)
         return [one for one in found if one is not None]
 
-    def taken_by(self, node: Node) -> Sequence[Node]:
-        """Operators that take its result."""
-        return self.users.get((node.op.program, node.name), ())
+    def users(self, wanted: Iterable[Node]) -> dict[Key, list[Node]]:
+        """For each of these all operators of the profile, of whatever kind, that take its result."""
+        keys: dict[Key, list[Node]] = {(node.op.program, node.name): [] for node in wanted}
+        names = {name for _, name in keys}
+        for op in self.ops if names else ():
+            if names.isdisjoint(_OPERAND.findall(op.long_name[:_LONGEST])):
+                continue
+            node = _node(op)
+            for name in node.operands if node is not None else ():
+                if node is not None and (op.program, name) in keys:
+                    keys[op.program, name].append(node)
+        return keys
 
     def start_of(self, node: Node) -> Node:
         """The operator that starts an asynchronous one, of its done; the operator itself of any other."""
@@ -83,17 +105,22 @@ class HloGraph:
 
 def hlo_graph(profile: DeviceProfile | None) -> HloGraph | None:
     """The graph of the operators of a device whose text names their operands; None where none does."""
-    graph = HloGraph()
-    for one in profile.ops if profile is not None else ():
+    if profile is None:
+        return None
+    graph = HloGraph(tuple(one.op for one in profile.ops))
+    for one in profile.ops:
         graph.of_title[one.op.name] += 1
-        node = _node(one.op)
-        if node is not None:
+        if _matters(one.op) and (node := _node(one.op)) is not None:
             graph.nodes[node.op.program, node.name] = node
             graph.counts[node.op.program, node.name] = one.count
-    for node in graph.nodes.values():
-        for name in node.operands:
-            graph.users.setdefault((node.op.program, name), []).append(node)
-    return graph if graph.users else None
+    return graph if any(node.operands for node in graph.nodes.values()) else None
+
+
+def _matters(op: Op) -> bool:
+    if op.op_class is not None and op.op_class.collective:
+        return True
+    text = op.long_name[:_LONGEST]
+    return any(call in text for call in _CALLS)
 
 
 def _node(op: Op) -> Node | None:

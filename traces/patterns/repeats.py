@@ -27,7 +27,8 @@ def repeated_gathers(scene: Scene) -> Found | Lacking | None:
     different sizes, repeated p >= 2 times, each time in this order or the reverse (a backward pass): ZeRO-3 gathers
     weights for each pass of each micro-batch. Those after the first block are what a plan that keeps the weights lacks.
     """
-    if scene.graph is not None and any(one.collective == "all_gather" for one in scene.communications):
+    gathers = any(one.collective == "all_gather" for one in scene.communications)
+    if gathers and scene.graph is not None:
         return _by_graph(scene, scene.graph)
     return _by_size(scene, "repeated_gathers", ("all_gather",), reverse=True)
 
@@ -36,8 +37,8 @@ def repeated_reductions(scene: Scene) -> Found | Lacking | None:
     """The same for reductions, in one order only (backward passes alone reduce gradients): accumulation over p
     micro-batches that reduces after each. Reducing after the last alone leaves one in p.
     """
-    if scene.graph is not None:
-        return None
+    if scene.trace.profile is not None:
+        return None  # a program reduces where its compiler put it
     return _by_size(scene, "repeated_reductions", ("all_reduce", "reduce_scatter"), reverse=False)
 
 
@@ -47,7 +48,12 @@ def _by_graph(scene: Scene, graph: HloGraph) -> Found | None:
         if node.collective == "all_gather" and not node.opcode.endswith("-done"):
             same[node.op.program, node.operands].append(node)
     anew = [node for nodes in same.values() if len({node.result for node in nodes}) == 1 for node in nodes[1:]]
-    ends = [user for node in anew for user in graph.taken_by(node) if user.opcode.endswith("-done")]
+    started = {(node.op.program, node.name) for node in anew}
+    ends = [
+        node
+        for node in graph.nodes.values()
+        if node.opcode.endswith("-done") and any((node.op.program, name) in started for name in node.operands)
+    ]
     places = scene.places_of([*anew, *ends])
     if not len(places):
         return None

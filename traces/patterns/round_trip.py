@@ -5,11 +5,10 @@ from typing import Final
 import numpy as np
 
 from traces.collectives import Communication
-from traces.patterns.hlo_graph import HloGraph, Node
+from traces.patterns.hlo_graph import MOVES, HloGraph, Node
 from traces.patterns.scene import Found, Lacking, Scene
 from traces.trace import Ints
 
-_CHEAP: Final = frozenset({"copy", "transpose", "reshape", "bitcast", "convert", "bitcast-convert", "slice", "pad"})
 _MOST_STEPS: Final = 4
 _BY_GRAPH: Final = "the program says so: the second takes what the first gave, through operators that only move data"
 _BY_SIZE: Final = (
@@ -65,7 +64,7 @@ def _undone_by(graph: HloGraph, second: Node) -> Node | None:
             first = graph.start_of(node)
             same = node.result == second.result and first.group_size == second.group_size is not None
             return node if same else None
-        if node.opcode not in _CHEAP:
+        if node.opcode not in MOVES:
             return None
     return None
 

@@ -136,3 +136,10 @@ def test_what_is_exposed_is_a_part_of_what_is_taken(events: list[Event]) -> None
     told = summary(*events)
     assert contradictions(told) == []
     assert all(0 < one.exposed_ns <= one.total_ns <= told.window_ns for one in told.patterns)
+
+
+def test_what_the_host_did_suggests_no_class_of_a_device() -> None:
+    told = diagnose(summary(op("c10d::allreduce_", 0, 80), op("aten::mm", 80, 10)))
+    assert told.abstained
+    assert not told.overturned
+    assert told.overturned_by == ""

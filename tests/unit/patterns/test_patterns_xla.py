@@ -1,4 +1,4 @@
-"""Patterns of XLA programs, which the text of their operators proves."""
+"""Patterns of XLA programs, read off the operands in the text of their operators."""
 
 import pytest
 
@@ -39,9 +39,9 @@ def patterns(*texts: str) -> dict[PatternKind, SequencePattern]:
     return {one.kind: one for one in found.patterns}
 
 
-def test_a_gather_that_only_slices_take_is_proved() -> None:
+def test_a_gather_that_only_slices_take_is_told() -> None:
     told = patterns(DOT, GATHER, SLICE)["gather_then_slice"]
-    assert (told.occurrences, told.total_ns, told.certain) == (1, 200, True)
+    assert (told.occurrences, told.total_ns, told.certain) == (1, 200, False)
     assert told.moved_bytes == 8 * 1024 * 2
     assert told.examples == ("all-gather.1", "dynamic-slice.2")
 
