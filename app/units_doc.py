@@ -185,6 +185,7 @@ NAMED = {
             "requests",
             "occurrences",
             "total",
+            "past_cases",
         ),
         COUNT,
     ),
