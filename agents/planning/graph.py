@@ -19,6 +19,7 @@ from agents.planning.reference import Reference, reference_of
 from agents.planning.resolve import resolve
 from agents.planning.scoring import proposals_of
 from agents.planning.state import Json, Knowledge, PlanContext, PlanEvent, PlanState
+from agents.planning.step_floor import with_step_floor
 from agents.request import PlanRequest
 from agents.wording import duration
 from projector import catalog
@@ -76,6 +77,8 @@ def _analyzer(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
     # without a plannable model there is nothing to compare with
     reference = reference_of(job) if job.not_plannable is None else None
     found = diagnose(summary) if summary is not None else _modelled_diagnosis(job, reference)
+    found, assumptions = with_step_floor(found, job)
+    job = job.model_copy(update={"assumptions": (*job.assumptions, *assumptions)})
     diagnosis = with_request(found, job, reference, request, summary)
     tell("analyzer", "finished", f"class {diagnosis.bottleneck}: {CAUSE_PHRASE[diagnosis.cause]}")
     return {

@@ -1,7 +1,7 @@
 """The showcased cases of PROMPTS (MLSys 2026) through the planning graph: `python -m tests.validation.paper_cases`.
 
-C1 to C3 and A5 come as XLA profiles made of the published figures, C4 as the memory question it was: another topology,
-and a stand-in model whose activations fill the chip, as the paper names none. A case is told what its transcript tells:
+Each comes as an XLA profile made of its published figures; C4 moves to another topology and, as a memory question, has
+a stand-in model whose activations fill the chip, for the paper names none. A case is told what its transcript tells:
 chip, topology, sizes, mesh. The adopted mesh is read after the answer is there, to find its place.
 """
 
@@ -25,7 +25,6 @@ from agents.request import PlanRequest
 from traces.summary import read_summary
 from traces.summary_types import TraceSummary
 
-PROFILED = ("C1", "C2", "C3", "A5")
 CASES = ("C1", "C2", "C3", "C4", "A5")
 # what its engineers left alone on purpose (section 3.3): recompute and compiler flags; and no sharding is told of
 LEFT_ALONE = {"recompute": "none", "overlap_tp": False, "fsdp": 1, "zero_stage": 0}
@@ -84,10 +83,8 @@ def request_of(case: str) -> dict[str, Any]:
 
 
 @cache
-def summary_of_case(case: str) -> TraceSummary | None:
-    """The profile of a case as the analyzer gets it; None where the case has none of its own."""
-    if case not in PROFILED:
-        return None
+def summary_of_case(case: str) -> TraceSummary:
+    """The profile of a case as the analyzer gets it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{case}.xplane.pb"
         path.write_bytes(profile(case))

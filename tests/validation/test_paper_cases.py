@@ -47,6 +47,18 @@ def test_c3_less_traffic_of_the_model_axis_comes_first(outcomes):
     assert deciding_term(outcomes["C3"]).startswith("tp traffic -")
 
 
+def test_c4_a_core_that_waits_for_unknown_reasons_is_called_memory_by_convention_alone(outcomes):
+    diagnosis = outcomes["C4"].result.diagnosis
+    assert diagnosis.bottleneck == "memory"
+    assert diagnosis.abstained
+
+
+def test_a5_reading_the_weights_explains_the_step_that_the_operators_leave_open(outcomes):
+    diagnosis = outcomes["A5"].result.diagnosis
+    assert (diagnosis.bottleneck, diagnosis.cause) == ("memory", "hbm_bandwidth")
+    assert "ev-step-floor" in {entry.id for entry in diagnosis.evidence}
+
+
 def test_c4_the_mesh_that_keeps_its_activations_comes_first_and_the_two_that_double_them_are_refused(outcomes):
     """PROMPTS proposed all three and learned from the compiler that two run out of memory."""
     assert outcomes["C4"].rank == 1
@@ -77,9 +89,7 @@ def test_a5_keeps_to_its_two_devices_and_gives_three(outcomes):
 
 @pytest.mark.parametrize("case", ["C1", "C2", "C3"])
 def test_a_machine_half_as_fast_gets_the_same_order(outcomes, case):
-    summary = summary_of_case(case)
-    assert summary is not None
-    slower = answer(case, summary=with_all_times(summary, 2))
+    slower = answer(case, summary=with_all_times(summary_of_case(case), 2))
     assert order(slower) == order(outcomes[case])
     assert slower.result.diagnosis.bottleneck == outcomes[case].result.diagnosis.bottleneck
 
