@@ -29,6 +29,21 @@ Resource = Literal[
     "none",
 ]
 
+RESOURCE_WORDS: dict[Resource, str] = {
+    "compute": "compute time",
+    "exposed_communication": "exposed communication",
+    "exposed_copy": "exposed copies",
+    "idle": "idle time",
+    "weights_memory": "memory of weights",
+    "gradients_memory": "memory of gradients",
+    "optimizer_memory": "memory of optimizer state",
+    "activations_memory": "memory of activations",
+    "kv_cache_memory": "memory of keys and values",
+    "buffers_memory": "memory of buffers",
+    "memory": "memory",
+    "none": "nothing beyond the noise",
+}
+
 
 class TrailPoint(Record):
     """One plan of a trail. gain_frac: of the objective against where the trail starts, as `Expected.objective_frac`."""

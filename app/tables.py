@@ -169,6 +169,8 @@ def _show_verdict(out: Console, diagnosis: Diagnosis) -> None:
 def _show_proposal(out: Console, proposal: Proposal) -> None:
     section(out, f"#{proposal.rank} {plain(proposal.title)}")
     paragraph(out, wording.plan_text(proposal.plan))
+    if proposal.changes:
+        paragraph(out, f"It {wording.aim_text(proposal)}.")
     paragraph(out, proposal.rationale)
     for changes, why in wording.grouped_changes(proposal.changes):
         bullet(out, f"{', '.join(f'{c.field} {c.before} -> {c.after}' for c in changes)}: {why}")

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from agents.causes import CAUSE_PHRASE
-from agents.findings import Change
+from agents.findings import Change, Proposal
+from agents.planning.titles import DEGREES
+from agents.proposal_parts import RESOURCE_WORDS
 from projector.breakdown import Projection
 from projector.specs.bottleneck import Bottleneck, Cause
 from projector.specs.plan import ParallelismPlan
@@ -38,6 +40,13 @@ def ms(seconds: float | None) -> str:
 def ns_as_ms(nanoseconds: int) -> str:
     """Nanoseconds as milliseconds, without the unit."""
     return number(ns_to_ms(nanoseconds))
+
+
+def aim_text(proposal: Proposal) -> str:
+    """What a proposal relieves and enlarges, in words: "relieves exposed communication, enlarges data parallelism"."""
+    axis = proposal.enlarges
+    grown = "enlarges no axis" if axis is None else f"enlarges {DEGREES.get(axis, axis.replace('_', ' '))}"
+    return f"relieves {RESOURCE_WORDS[proposal.relieves]}, {grown}"
 
 
 def gb(size_bytes: float | None) -> str:

@@ -13,7 +13,6 @@ axis      the degree that grows by the largest factor; the first in the order of
 
 from collections.abc import Mapping
 from math import log2
-from typing import get_args
 
 from agents.planning.expected import SAME_FRAC, Outlook
 from agents.planning.job import Job
@@ -38,22 +37,7 @@ MEMORY_TERMS: dict[Resource, tuple[str, ...]] = {
     "kv_cache_memory": ("kv_cache_bytes", "prefix_cache_bytes"),
     "buffers_memory": ("buffers_bytes", "graphs_bytes"),
 }
-RESOURCE_WORDS: dict[Resource, str] = {
-    "compute": "compute time",
-    "exposed_communication": "exposed communication",
-    "exposed_copy": "exposed copies",
-    "idle": "idle time",
-    "weights_memory": "memory of weights",
-    "gradients_memory": "memory of gradients",
-    "optimizer_memory": "memory of optimizer state",
-    "activations_memory": "memory of activations",
-    "kv_cache_memory": "memory of keys and values",
-    "buffers_memory": "memory of buffers",
-    "memory": "memory",
-    "none": "nothing beyond the noise",
-}
 AXES = (*(field for field in DEGREES if not field.startswith("prefill_")), "prefill_devices")
-assert set(RESOURCE_WORDS) == set(get_args(Resource))
 
 
 def resource_of(after: Projection, outlook: Outlook, reference: Reference, cause: Cause, job: Job) -> Resource:

@@ -25,7 +25,8 @@ TIER_WORDS: dict[LinkTier, str] = {
 def axis_links(projection: Projection, job: Job) -> tuple[AxisPlacement, ...]:
     """One entry an axis with more than one rank and a tier it crosses, innermost first.
 
-    Axes that never communicate are left out. With the model unknown the ranks are known and the rates are not.
+    Axes that never communicate are left out; of a plan with a prefill pool these are the engines that decode. With the
+    model unknown the ranks are known and the rates are not.
     """
     times = {entry.axis: entry for entry in projection.breakdown.by_axis}
     placed = placements(projection.plan, job.cluster, job.hardware)
@@ -40,7 +41,8 @@ def axis_links(projection: Projection, job: Job) -> tuple[AxisPlacement, ...]:
 def _entries(
     axis: Axis, placed: Placement, links: list[AxisLink], time: AxisTime | None, projection: Projection, job: Job
 ) -> Iterator[AxisPlacement]:
-    groups = max(projection.plan.devices // placed.size, 1)
+    plan = projection.plan
+    groups = max((plan.devices - plan.prefill_devices) // placed.size, 1)
     crossed: list[AxisLink | None] = [*links] or [None]
     for link in crossed:
         inside = link is not None and link.tier not in BETWEEN

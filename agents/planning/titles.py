@@ -109,7 +109,9 @@ def differing(before: ParallelismPlan, after: ParallelismPlan) -> tuple[str, ...
     return tuple(field for field in FIELDS if field not in foreign and getattr(before, field) != getattr(after, field))
 
 
-def title_of(before: ParallelismPlan, after: ParallelismPlan, first: Collection[str] = ()) -> str:
+def title_of(
+    before: ParallelismPlan, after: ParallelismPlan, first: Collection[str] = (), most_parts: int = TITLE_PARTS
+) -> str:
     """'Less tensor parallelism (8 to 4), more data parallelism (1 to 2)': the direction is that of the numbers.
 
     Fields in `first`, those the reader asked about, lead.
@@ -117,9 +119,9 @@ def title_of(before: ParallelismPlan, after: ParallelismPlan, first: Collection[
     named = [field for field in _importance(differing(before, after), first) if field not in DERIVED]
     if not named:
         return KEEP_TITLE
-    parts = [_phrase(field, getattr(before, field), getattr(after, field)) for field in named[:TITLE_PARTS]]
-    if len(named) > TITLE_PARTS:
-        more = len(named) - TITLE_PARTS
+    parts = [_phrase(field, getattr(before, field), getattr(after, field)) for field in named[:most_parts]]
+    if len(named) > most_parts:
+        more = len(named) - most_parts
         parts.append(f"{more} more change{'s' if more > 1 else ''}")
     text = listed(parts)
     return text[0].upper() + text[1:]

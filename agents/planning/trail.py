@@ -3,7 +3,7 @@
 Atoms are the levers that differ; the degree of data parallelism takes the devices the other axes leave, so it belongs
 to each of them. Every set of atoms is a plan, all of them are projected in one batch, and of the ways from none to all
 of them the one is taken that
-  1. passes only plans that are legal and fit (where the reference does not fit: that are legal, and fit soonest),
+  1. passes only plans that are legal, run on the named stack, and fit (where the reference does not: fit soonest),
   2. has the smallest steps, atoms that only work together being taken together,
   3. gains soonest.
 Behind each step stand the figures of its plan, so what the steps gain adds up to what the plan gains.
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import ValidationError
 
+from agents.frameworks import framework_called
 from agents.gains import objective_change
 from agents.planning.expected import outlook_of
 from agents.planning.job import Job
@@ -33,6 +34,8 @@ MOST_ATOMS = 7
 # what the other fields leave: never a step of its own
 FOLLOWING = frozenset({"phase", "dp", "grad_accum"})
 LEFT_OVER = "other settings"
+# of a step's title: as good as all of one lever's fields
+MOST_PARTS = 6
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,8 @@ def _legal(between: Sequence[tuple[int, int, ParallelismPlan]], job: Job) -> lis
         return []
     batch = PlanBatch.from_plans([plan for _, _, plan in between])
     legal = legal_mask(batch, job.workload, job.architecture, job.cluster, job.hardware)
+    if job.framework is not None:
+        legal &= framework_called(job.framework).allows(batch)
     return [entry for entry, is_legal in zip(between, legal, strict=True) if is_legal]
 
 
@@ -194,7 +199,7 @@ def _point(scores: Scores, row: int, reference: Reference, job: Job) -> TrailPoi
 
 
 def _title(before: ParallelismPlan, after: ParallelismPlan) -> str:
-    title = title_of(before, after)
+    title = title_of(before, after, most_parts=MOST_PARTS)
     return LEFT_OVER.capitalize() if title == KEEP_TITLE else title
 
 

@@ -8,11 +8,11 @@ memory of the device's, other figures of what they were.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agents.planning.aims import MEMORY_TERMS, RESOURCE_WORDS, TIME_TERMS, seconds_for_the_work
+from agents.planning.aims import MEMORY_TERMS, TIME_TERMS, seconds_for_the_work
 from agents.planning.expected import SAME_FRAC
 from agents.planning.job import Job
 from agents.planning.reference import Reference
-from agents.proposal_parts import Effort, Worsening
+from agents.proposal_parts import RESOURCE_WORDS, Effort, Worsening
 from agents.wording import duration, gigabytes, percent
 from projector.breakdown import Axis, Projection
 from projector.specs.plan import ParallelismPlan

@@ -106,7 +106,19 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for name in ("number", "ms", "ns_as_ms", "gb", "percent", "change", "words", "plain", "plan_text", "memory_text"):
+    for name in (
+        "number",
+        "ms",
+        "ns_as_ms",
+        "gb",
+        "percent",
+        "change",
+        "words",
+        "plain",
+        "plan_text",
+        "memory_text",
+        "aim_text",
+    ):
         environment.filters[name] = getattr(wording, name)
     environment.globals |= {"headline": wording.headline, "figure": wording.figure, "grouped": wording.grouped_changes}
     environment.filters |= {

@@ -27,7 +27,10 @@ def check_job(body):
     except InvalidDescription:
         # a current plan or a fixed axis that cannot run: refused, and tested elsewhere
         assume(False)
-    assert len(result.proposals) == 3 or result.fewer_because
+    # three whenever there are three to choose from
+    assert len(result.proposals) == min(3, result.candidates_feasible)
+    assert (result.fewer_because is None) == (len(result.proposals) == 3)
+    assert len({proposal.plan for proposal in result.proposals}) == len(result.proposals)
     devices = body["cluster"]["chips"]
     for proposal in result.proposals:
         # the device count is a gate: two chips never get a layout of four

@@ -1,6 +1,6 @@
 """The parts of a proposal, one by one: aim, diversity, trail, links, losses, test, adoption."""
 
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from agents.planning.scores import score_one
 from agents.planning.shortlist import shortlist
 from agents.planning.trail import trails_of
 from agents.planning.worse import worsenings
+from agents.proposal_parts import RESOURCE_WORDS, Resource
 from agents.request import PlanRequest
 from projector.specs.plan import ParallelismPlan
 
@@ -65,6 +66,10 @@ def changed(plan: ParallelismPlan, **fields: Any) -> ParallelismPlan:
 )
 def test_the_axis_is_the_degree_that_grows_by_the_largest_factor(after: dict[str, Any], axis: str | None) -> None:
     assert enlarged_axis(ParallelismPlan(dp=8, tp=8), ParallelismPlan(**after)) == axis
+
+
+def test_every_resource_has_words() -> None:
+    assert set(RESOURCE_WORDS) == set(get_args(Resource))
 
 
 def test_the_first_prefill_engine_counts_as_a_new_axis() -> None:
