@@ -119,6 +119,7 @@ class Proposal(Record):
     mesh_note: str = Field("", description="why there is no mesh form, where there is none")
     changes: tuple[Change, ...]
     rationale: str
+    written_by: Literal["rules", "llm"] = Field("rules", description="whose words rationale and first risks are")
     expected: Expected
     evidence: tuple[str, ...] = Field(description="ids of Evidence in PlanResult.evidence")
     citations: tuple[Citation, ...]
@@ -158,13 +159,48 @@ class LlmUsage(Record):
     cost_usd: float | None = Field(None, ge=0, description="list price; None where the model has no known price")
 
 
+class DroppedSentence(Record):
+    """A sentence of a language model that its data does not hold, left out; its words stand in the audit log alone."""
+
+    rank: int = Field(ge=1, description="of the proposal it was about")
+    part: Literal["rationale", "risk"]
+    reasons: tuple[str, ...] = Field(description="why, in our words")
+
+
+class Standpoint(Record):
+    """One place in an order of plans, with the figures that decide it."""
+
+    rank: int = Field(ge=1)
+    title: str
+    gain_frac: float = Field(description="of the objective's ratio against what it is compared with, 0.25: a quarter")
+    step_time_s: float = Field(ge=0)
+    memory_bytes: float | None = Field(description="of the fullest device; None: the model is unknown")
+    adoption_effort: Effort
+
+
+class Disagreement(Record):
+    """Two orders of plans: that of the rules and that of the language model. used: which one the answer has."""
+
+    rules: tuple[Standpoint, ...]
+    llm: tuple[Standpoint, ...]
+    used: Literal["rules", "llm"]
+    text: str = Field(description="where they part, with the figures that decide")
+
+
 class Provenance(Record):
-    """Who decided what, with which versions. usage: of the language model, where one was asked."""
+    """Who decided what, with which versions. usage: of the language model, where one was asked.
+
+    order_by: who chose the plans and their order; whose words each proposal has stands in its `written_by`.
+    """
 
     advisor: Literal["rules", "llm"]
+    order_by: Literal["rules", "llm"] = "rules"
     fallback_reason: str = ""
     versions: dict[str, str]
     usage: LlmUsage | None = None
+    dropped_sentences: tuple[DroppedSentence, ...] = ()
+    disagreement: Disagreement | None = None
+    redacted: bool = Field(False, description="whether names were hidden from the language model")
 
 
 class NearMiss(Record):

@@ -44,5 +44,6 @@ class PlanRequest(Record):
         "", max_length=MOST_SYMPTOM, description="what is seen, in words; read as data, never as an instruction"
     )
     advisor: Literal["auto", "rules", "llm"] = "auto"
+    redact: bool = Field(False, description="hide names (job, kernels, model, hosts, files) from a language model")
     verify: bool = Field(False, description="check the proposals with a real compiler where one is installed")
     wait: float = Field(10.0, ge=0, le=60, description="seconds to wait before answering 202")

@@ -302,7 +302,7 @@ class JobRunner:
             request = PlanRequest.model_validate_json(job.request)
             paths = [self._store.path(trace) for trace in job.traces]
             names = [trace.name or f"trace {number}" for number, trace in enumerate(job.traces, 1)]
-            outcome = self._planner.plan(request, paths, names)
+            outcome = self._planner.plan(request, paths, names, job.id)
             headline = TraceHeadline.of(outcome.summary) if outcome.summary is not None else None
             result = JobResult(plan=outcome.result, trace=headline, launch=outcome.launch)
             return Attempt(result=result.model_dump_json(round_trip=True))

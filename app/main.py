@@ -8,6 +8,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app import environment, openapi, problem_handlers, service
+from app.clock import utc_now
 from app.jobs import Clock
 from app.routes import (
     catalog,
@@ -25,9 +26,7 @@ from app.settings import Settings, load_settings
 from app.wiring import Planner
 
 
-def create_app(
-    settings: Settings | None = None, *, planner: Planner | None = None, clock: Clock = service.utc_now
-) -> FastAPI:
+def create_app(settings: Settings | None = None, *, planner: Planner | None = None, clock: Clock = utc_now) -> FastAPI:
     """The application. `settings` None: those of the environment; `planner` None: the planning graph."""
     environment.settle()
     parts = service.build(settings or load_settings(), planner, clock)

@@ -12,6 +12,7 @@ from pydantic.json_schema import JsonSchemaMode, models_json_schema
 from agents.request import PlanRequest
 from app.routes.comparisons import ComparisonRequest
 from app.schemas import Liveness, PlanAnswer, PlanPending, Problem, Readiness
+from app.schemas_audit import AuditAnswer
 from app.schemas_catalogue import ChipList, LeverList, ModelAnswer, ModelList, ObjectiveList
 from app.schemas_history import CaseAnswer, HistoryAnswer, HistoryMatches, OutcomeAdded, OutcomeRemoved, RecordedOutcome
 from app.schemas_knowledge import KnowledgeAnswer, NoteAdded, NoteAnswer
@@ -32,6 +33,7 @@ RECORDS: list[tuple[type[BaseModel], JsonSchemaMode]] = [
     (PlanAnswer, "serialization"),
     (PlanPending, "serialization"),
     (LaunchAnswer, "serialization"),
+    (AuditAnswer, "serialization"),
     (ComparisonRequest, "validation"),
     (Comparison, "serialization"),
     (RankRequest, "validation"),

@@ -6,11 +6,12 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from fastapi import Request
 
 from agents.advisors.protocol import Advisor
+from app.audit import AuditLog
 from app.daemon import in_daemon_thread
 from app.jobs import Clock, JobRules, JobRunner
 from app.reading import rules_of
@@ -18,16 +19,11 @@ from app.settings import Settings
 from app.storage.database import Database
 from app.storage.owner import DataDirLock
 from app.storage.traces import TraceStore
-from app.wiring import KnowledgeOwner, Planner, TracePlanner, advisor_of, close_advisor
+from app.wiring import KnowledgeOwner, Planner, TracePlanner, advisor_of, audit_of, close_advisor
 
 RETRY_WARM_S = 15.0
 CLOSE_WITHIN_S = 3.0
 _log = logging.getLogger("shardwise")
-
-
-def utc_now() -> datetime:
-    """The clock of the service."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True)
@@ -42,6 +38,7 @@ class Service:
     knowledge: KnowledgeOwner
     advisor: Advisor
     runner: JobRunner
+    audit: AuditLog | None
 
     def alone(self) -> AbstractContextManager[None]:
         """Hold the data folder, where it is not shared. DataDirBusy: another process does."""
@@ -58,10 +55,11 @@ def build(settings: Settings, planner: Planner | None, clock: Clock) -> Service:
     store = TraceStore(settings.data_dir / "traces")
     knowledge = KnowledgeOwner(settings)
     advisor = advisor_of(settings)
-    planner = planner or TracePlanner(knowledge.get, settings, advisor, scratch=settings.scratch_dir)
+    audit = audit_of(settings, clock)
+    planner = planner or TracePlanner(knowledge.get, settings, advisor, scratch=settings.scratch_dir, audit=audit)
     runner = JobRunner(database, store, planner, clock, _job_rules(settings))
     lock = DataDirLock(settings.data_dir)
-    return Service(settings, clock, lock, database, store, knowledge, advisor, runner)
+    return Service(settings, clock, lock, database, store, knowledge, advisor, runner, audit)
 
 
 @asynccontextmanager

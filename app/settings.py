@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -22,8 +22,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     data_dir: Path = Field(
-        Path(".shardwise"),
-        description="folder of database, uploaded traces, added notes, recorded outcomes and knowledge store",
+        Path(".shardwise"), description="folder of database, uploaded traces, added notes and knowledge store"
     )
     database_url: str | None = Field(None, description="SQLAlchemy URL; None: SQLite in data_dir")
     chroma_host: str | None = Field(None, description="host of a Chroma server; None: embedded store in data_dir")
@@ -55,7 +54,16 @@ class Settings(BaseSettings):
     llm_api_base: str | None = Field(None, description="address of an own endpoint; None: that of llm_model's provider")
     llm_api_key: SecretStr | None = Field(None, description="key of the endpoint; None: the provider's own variable")
     llm_timeout_s: float = Field(
-        60.0, gt=0, le=600, description="longest one question to llm_model takes, retries included"
+        50.0, gt=0, le=600, description="longest all turns of one choice take llm_model, retries included"
+    )
+
+    llm_redact: bool = Field(
+        False, description="hide names (job, kernels, model, hosts, files) from llm_model, whatever a request says"
+    )
+    audit: bool = Field(True, description="keep an audit log, from which a plan can be replayed")
+    audit_dir: Path | None = Field(None, description="folder of the audit log; None: audit in data_dir")
+    audit_sync: Literal["run", "record", "never"] = Field(
+        "run", description="when the audit log is forced to disk: after a run, after every record, or never"
     )
 
     @model_validator(mode="after")
@@ -96,6 +104,11 @@ class Settings(BaseSettings):
     def history_dir(self) -> Path:
         """Folder of the outcomes users recorded; every process of this installation reads the same one."""
         return self.data_dir / "history"
+
+    @property
+    def audit_folder(self) -> Path:
+        """Folder of the audit log."""
+        return self.audit_dir or self.data_dir / "audit"
 
     @property
     def scratch_dir(self) -> Path:

@@ -10,6 +10,7 @@ from agents.kernel_tables.tables import SecondOpinion, Untabled
 from app import wording
 from app.history_tables import show_history
 from app.schemas import DiagnoseAnswer, ProjectAnswer, TraceHeadline
+from app.tables_advisor import show_advice
 from app.tables_diagnosis import show_categories, show_collective_shares, show_headroom, show_hypothesis
 from app.tables_job import show_copies, show_idle, show_links, show_ranks, show_serving, show_work
 from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table
@@ -97,6 +98,7 @@ def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
             _show_proposal(out, proposal)
         section(out, f"Projected performance ({CORRECTED if corrected else ALONE})")
         out.print(_projection_table(result))
+    show_advice(out, result.provenance, result.proposals)
     show_history(out, result.history)
     bullets(out, "What the diagnosis cannot say", result.diagnosis.limits)
     bullets(out, "Assumptions", [_assumption(item) for item in result.assumptions])

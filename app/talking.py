@@ -1,5 +1,6 @@
 """Conversation over HTTP: a message is read, planned where it brings a fact, answered, and kept beside its plan."""
 
+from typing import Literal
 from uuid import UUID
 
 from sqlalchemy.exc import IntegrityError
@@ -9,6 +10,7 @@ from agents.conversation.records import Answer, Reading
 from agents.findings import PlanResult
 from agents.request import PlanRequest
 from app.answers import links_of, result_of
+from app.daemon import in_daemon_thread
 from app.errors import NotFound, PlanNotDone
 from app.schemas import Problem
 from app.schemas_messages import Conversation, MessageAnswer, MessageLinks, MessageRequest
@@ -30,7 +32,9 @@ async def say(service: Service, plan_id: UUID, asked: MessageRequest) -> Message
         raise InvalidDescription(f"{MOST_MESSAGES} messages to one plan", hint="POST /v1/plans for a fresh one")
     reading, following = next_request(asked.text, PlanRequest.model_validate_json(job.request), result)
     if isinstance(following, Answer):
-        return _turn(await _keep(service, plan_id, asked.text, reading, following, None), following)
+        message = await _keep(service, plan_id, asked.text, reading, following, None)
+        await _record(service, message, following)
+        return _turn(message, following)
     planned_id = await service.runner.submit(following, job.traces)
     message = await _keep(service, plan_id, asked.text, reading, None, planned_id)
     await service.runner.wait(planned_id, min(asked.wait, service.settings.max_wait_s))
@@ -69,6 +73,7 @@ async def _answered(service: Service, message: Message, result: PlanResult) -> M
         return _turn(message, None)
     async with service.database.transaction() as session:
         await rows.answered(session, message, answer.model_dump_json(round_trip=True))
+    await _record(service, message, answer)
     return _turn(message, answer)
 
 
@@ -101,6 +106,20 @@ async def _keep(
             if not left:
                 raise
     raise AssertionError("the last try raises")
+
+
+async def _record(service: Service, message: Message, answer: Answer) -> None:
+    """Both sides of a turn in the audit log, where there is one."""
+    if service.audit is None:
+        return
+    planned_id = None if message.planned_id is None else str(message.planned_id)
+    turns: tuple[tuple[Literal["user", "assistant"], str], ...] = (
+        ("user", message.text),
+        ("assistant", " ".join(statement.text for statement in answer.statements)),
+    )
+    for role, text in turns:
+        data = {"message": message.number, "planned_id": planned_id}
+        await in_daemon_thread(service.audit.turn, message.plan_id, role, text, data)
 
 
 async def _messages(service: Service, plan_id: UUID) -> list[Message]:

@@ -12,15 +12,19 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Protocol
+from uuid import UUID, uuid4
 
 from agents.advisors.llm import LlmAdvisor
 from agents.advisors.protocol import Advisor
 from agents.advisors.rules import RulesAdvisor
 from agents.findings import PlanResult
 from agents.request import PlanRequest
+from app.audit import AuditLog
+from app.clock import utc_now
 from app.notes import NoteShelf
 from app.outcomes import OutcomeShelf
 from app.reading import read_job
@@ -50,8 +54,17 @@ class PlanOutcome:
 class Planner(Protocol):
     """Turns a request and trace files into a plan. Called from worker threads, several at once."""
 
-    def plan(self, request: PlanRequest, traces: Sequence[Path], names: Sequence[str] | None = None) -> PlanOutcome:
-        """The plan; raises typed errors for input that cannot be planned. names: what users call each trace."""
+    def plan(
+        self,
+        request: PlanRequest,
+        traces: Sequence[Path],
+        names: Sequence[str] | None = None,
+        plan_id: UUID | None = None,
+    ) -> PlanOutcome:
+        """The plan; raises typed errors for input that cannot be planned.
+
+        names: what users call each trace. plan_id: under which the audit log keeps the run; None: a new one.
+        """
         ...
 
 
@@ -59,7 +72,8 @@ class Planner(Protocol):
 class TracePlanner:
     """The planning graph over trace files. `knowledge` is called when it is needed and may block while it opens.
 
-    scratch: where archives are unpacked. show_progress: a bar on stderr while several files are read.
+    scratch: where archives are unpacked. show_progress: a bar on stderr while several files are read. audit: where runs
+    are recorded; None: nowhere.
     """
 
     knowledge: Callable[[], KnowledgeBase]
@@ -67,10 +81,16 @@ class TracePlanner:
     advisor: Advisor
     scratch: Path | None = None
     show_progress: bool = False
+    audit: AuditLog | None = None
 
-    def plan(self, request: PlanRequest, traces: Sequence[Path], names: Sequence[str] | None = None) -> PlanOutcome:
+    def plan(
+        self,
+        request: PlanRequest,
+        traces: Sequence[Path],
+        names: Sequence[str] | None = None,
+        plan_id: UUID | None = None,
+    ) -> PlanOutcome:
         """Read the traces, run the graph, then write the launch configurations of what it proposes."""
-        from agents.planning.graph import run_plan
         from app.launch import launch_of
 
         summary = None
@@ -78,8 +98,27 @@ class TracePlanner:
             summary = read_job(
                 traces, self.settings, names=names, scratch=self.scratch, show_progress=self.show_progress
             )
-        result = run_plan(request, summary, knowledge=self.knowledge(), advisor=self.advisor)
+        result = self._result(request, summary, plan_id)
         return PlanOutcome(result, summary, launch_of(request, summary, result))
+
+    def _result(self, request: PlanRequest, summary: TraceSummary | None, plan_id: UUID | None) -> PlanResult:
+        """The graph's answer, recorded where there is an audit log."""
+        from agents.planning.graph import run_plan
+
+        knowledge, redact = self.knowledge(), self.settings.llm_redact
+        if self.audit is None:
+            return run_plan(request, summary, knowledge=knowledge, advisor=self.advisor, redact=redact)
+        from app.recorded import recorded_plan
+
+        return recorded_plan(
+            self.audit.run(plan_id or uuid4()),
+            request,
+            summary,
+            knowledge=knowledge,
+            advisor=self.advisor,
+            llm_model=self.settings.llm_model,
+            redact=redact,
+        )
 
 
 def advisor_of(settings: Settings) -> Advisor:
@@ -92,6 +131,14 @@ def advisor_of(settings: Settings) -> Advisor:
         api_key=settings.llm_api_key,
         timeout_s=settings.llm_timeout_s,
     )
+
+
+def audit_of(settings: Settings, clock: Callable[[], datetime] = utc_now) -> AuditLog | None:
+    """The audit log of the settings; None where it is switched off."""
+    if not settings.audit:
+        return None
+    secrets = [settings.llm_api_key] if settings.llm_api_key is not None else []
+    return AuditLog(settings.audit_folder, clock, sync=settings.audit_sync, secrets=secrets)
 
 
 def close_advisor(advisor: Advisor) -> None:
@@ -233,6 +280,8 @@ def command_planner(settings: Settings, say: Callable[[str], None]) -> Iterator[
     with command_knowledge(settings, say) as knowledge:
         advisor = advisor_of(settings)
         try:
-            yield TracePlanner(lambda: knowledge().get(), settings, advisor, show_progress=True)
+            yield TracePlanner(
+                lambda: knowledge().get(), settings, advisor, show_progress=True, audit=audit_of(settings)
+            )
         finally:
             close_advisor(advisor)

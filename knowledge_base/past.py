@@ -64,6 +64,8 @@ class PastRun(Record):
     def _agrees_with_itself(self) -> Self:
         if self.task is not None and TASK_PHASE[self.task] != self.phase:
             raise ValueError(f"{self.task} is no {self.phase} task")
+        if self.cause not in (None, "unknown") and self.bottleneck not in (None, BOTTLENECK_OF[self.cause]):
+            raise ValueError(f"{self.cause} is a {BOTTLENECK_OF[self.cause]} bottleneck, not {self.bottleneck}")
         return self
 
     @property
@@ -118,21 +120,15 @@ class PastCase(PastRun):
     proposal_rank: int | None = Field(None, ge=1, le=10)
 
     @model_validator(mode="after")
-    def _agrees_with_its_kind(self) -> Self:
-        if self.cause not in (None, "unknown") and self.bottleneck not in (None, BOTTLENECK_OF[self.cause]):
-            raise ValueError(f"{self.cause} is a {BOTTLENECK_OF[self.cause]} bottleneck, not {self.bottleneck}")
-        if self.kind == "published" and self.effect.outcome is not None:
-            raise ValueError("a published layout has no outcome: nothing was compared; make it a change")
-        if self.kind == "change" and self.effect.outcome is None:
-            raise ValueError("a change needs effect.outcome")
-        return self
-
-    @model_validator(mode="after")
     def _layouts_are_possible(self) -> Self:
         self._check_layout(self.layout, "layout", self.chips)
         if self.baseline is not None:
             # a change may move the number of chips too
             self._check_layout(self.baseline, "baseline", None)
+        if self.kind == "published" and self.effect.outcome is not None:
+            raise ValueError("a published layout has no outcome: nothing was compared; make it a change")
+        if self.kind == "change" and self.effect.outcome is None:
+            raise ValueError("a change needs effect.outcome")
         return self
 
     def _check_layout(self, layout: PastLayout, name: str, chips: int | None) -> None:
@@ -173,12 +169,10 @@ class PastCase(PastRun):
 class PastQuestion(PastRun):
     """A job of now, and what an evaluation must not see.
 
-    baseline: the current layout. words: what is seen, told by a person. hide_groups: groups (family | chip) as
-    `group_of` makes them. hide_sources: addresses.
+    baseline: the current layout. hide_groups: groups (family | chip) as `group_of` makes them. hide_sources: addresses.
     """
 
     baseline: ParallelismPlan | None = None
-    words: str = Field("", max_length=4_000, description="the symptom in words: data, never an instruction")
     hide_groups: frozenset[str] = frozenset()
     hide_sources: frozenset[str] = frozenset()
 
@@ -194,15 +188,13 @@ class PastMatch(Record):
     """A case beside a question.
 
     match: exact (same model, chip, number of chips and phase, and the same baseline where the case has one), same
-    model, same chip, or similar. similarity in (0, 1], 1 where no known number differs; word_similarity: cosine of the
-    question's words and a change, None where either has none. differs: what does, as words. stale: why a newer case
-    replaces it; empty where none does.
+    model, same chip, or similar. similarity in (0, 1], 1 where no known number differs. differs: what does, as words.
+    stale: why a newer case replaces it; empty where none does.
     """
 
     case: PastCase
     match: MatchKind
     similarity: float = Field(ge=0, le=1)
-    word_similarity: float | None = Field(None, ge=-1, le=1)
     differs: tuple[str, ...] = ()
     stale: str = ""
     contradicts: tuple[Contradiction, ...] = ()

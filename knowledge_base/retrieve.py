@@ -8,7 +8,6 @@ from knowledge_base.chunk import Chunk
 from knowledge_base.embed import Embedder
 from knowledge_base.history_files import bundled_history
 from knowledge_base.history_match import History
-from knowledge_base.history_words import ChangeWords
 from knowledge_base.note import HARDWARE_KINDS, PHASES, HardwareKind
 from knowledge_base.past import PastMatch, PastQuestion
 from knowledge_base.rule import NoteRule, from_text
@@ -45,19 +44,11 @@ class RetrievedNote:
 class KnowledgeBase:
     """Retrieval over a store that has been synced (`index.open_knowledge_base`). Safe across threads."""
 
-    def __init__(
-        self,
-        store: NoteStore,
-        embedder: Embedder,
-        history: Callable[[], History] = bundled_history,
-        words: ChangeWords | None = None,
-    ) -> None:
-        """`history`: the past optimisations as they are now, asked for again at each call of `past`; `words`: the
-        collection of what they changed, in words; None: only figures are compared."""
+    def __init__(self, store: NoteStore, embedder: Embedder, history: Callable[[], History] = bundled_history) -> None:
+        """`history`: the past optimisations as they are now, asked for again at each call of `past`."""
         self._store = store
         self._embedder = embedder
         self._history = history
-        self._words = words
 
     def __enter__(self) -> "KnowledgeBase":
         return self
@@ -68,8 +59,6 @@ class KnowledgeBase:
     def close(self) -> None:
         """Give the store back; an embedded one can then be opened by another process."""
         self._store.close()
-        if self._words is not None:
-            self._words.close()
 
     @property
     def store(self) -> NoteStore:
@@ -116,9 +105,7 @@ class KnowledgeBase:
 
         KnowledgeUnavailable: a recorded outcome cannot be read any more.
         """
-        history, words = self._history(), question.words.strip()
-        near = self._words.nearness(words, history) if words and self._words is not None else {}
-        return history.past(question, k=k, near=near)
+        return self._history().past(question, k=k)
 
     def get_chunk(self, chunk_id: str) -> Chunk:
         """The passage a citation names. UnknownName: no passage has this id (any more)."""

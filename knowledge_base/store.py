@@ -51,7 +51,6 @@ class NoteStore:
         connect: Callable[[], Any],
         erase: Callable[[], None],
         release: Callable[[], None] = lambda: None,
-        collection: str = COLLECTION,
     ) -> None:
         """`connect` gives a Chroma client, `erase` removes the stored collection, `release` lets other owners in."""
         self._embedder_name = embedder.name
@@ -59,7 +58,6 @@ class NoteStore:
         self._connect = connect
         self._erase = erase
         self._release = release
-        self._name = collection
         self._lock = threading.RLock()
         self._client: Any = None
         self._collection: Any = None
@@ -183,7 +181,7 @@ class NoteStore:
     def _attach(self) -> str | None:
         """Open the collection, made where there is none. Returns why its vectors cannot be trusted, or None."""
         self._client = self._connect()
-        self._collection = chroma.find_collection(self._client, self._name)
+        self._collection = chroma.find_collection(self._client, COLLECTION)
         if self._collection is None:
             self._collection = self._create()
             return None
@@ -196,7 +194,7 @@ class NoteStore:
 
     def _create(self) -> Any:
         identity = {"schema": SCHEMA_VERSION, "embedder": self._embedder_name, "dim": self._dim}
-        return chroma.make_collection(self._client, self._name, identity)
+        return chroma.make_collection(self._client, COLLECTION, identity)
 
     def _damage(self) -> str | None:
         """Read every vector once, and find one by itself: a store two writers shared fails here."""
@@ -215,7 +213,7 @@ class NoteStore:
         return None
 
 
-def open_embedded(path: Path, embedder: Embedder, *, collection: str = COLLECTION) -> NoteStore:
+def open_embedded(path: Path, embedder: Embedder) -> NoteStore:
     """The store in a folder, made where there is none; this process owns it until it is closed or ends.
 
     StoreBusy: another owner. InvalidDescription: the folder holds something else. KnowledgeUnavailable: not writable.
@@ -239,18 +237,10 @@ def open_embedded(path: Path, embedder: Embedder, *, collection: str = COLLECTIO
         chroma.store_files(path)
         return chroma.embedded_client(path)
 
-    return NoteStore(
-        embedder,
-        connect=connect,
-        erase=lambda: chroma.erase_files(path),
-        release=lock.release,
-        collection=collection,
-    )
+    return NoteStore(embedder, connect=connect, erase=lambda: chroma.erase_files(path), release=lock.release)
 
 
-def open_server(
-    host: str, port: int, embedder: Embedder, *, ssl: bool = False, collection: str = COLLECTION
-) -> NoteStore:
+def open_server(host: str, port: int, embedder: Embedder, *, ssl: bool = False) -> NoteStore:
     """The store on a Chroma server, shared by any number of processes. KnowledgeUnavailable: no server answers."""
 
     def connect() -> Any:
@@ -259,11 +249,11 @@ def open_server(
     def erase() -> None:
         client = connect()
         try:
-            chroma.drop_collection(client, collection)
+            chroma.drop_collection(client, COLLECTION)
         finally:
             chroma.close(client)
 
-    return NoteStore(embedder, connect=connect, erase=erase, collection=collection)
+    return NoteStore(embedder, connect=connect, erase=erase)
 
 
 def _metadata(chunk: Chunk) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Coroutine
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic import SecretStr
 
@@ -45,6 +45,20 @@ class Reply:
     text: str
     truncated: bool
     usage: LlmUsage
+
+
+class ModelCalls(Protocol):
+    """Whatever answers a question as a model does: a model, a record of one, a recording around one."""
+
+    model: str
+
+    def ask(self, system: str, user: str, schema: dict[str, Any], *, timeout_s: float | None = None) -> Reply:
+        """The reply to one question; AdvisorFailed where none came."""
+        ...
+
+    def close(self) -> None:
+        """Give up what is held open."""
+        ...
 
 
 class ModelClient:
@@ -78,12 +92,15 @@ class ModelClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
-    def ask(self, system: str, user: str, schema: dict[str, Any]) -> Reply:
+    def ask(self, system: str, user: str, schema: dict[str, Any], *, timeout_s: float | None = None) -> Reply:
         """The model's reply to one question, constrained to the JSON schema where the provider can do that.
+
+        timeout_s: of this question with all its retries; None: that of the client.
 
         AdvisorFailed, with what was used, when no reply came. The message repeats nothing the endpoint said.
         """
         litellm = _imported()
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
         call = {
             "model": self.model,
             "api_base": self._api_base,
@@ -95,12 +112,12 @@ class ModelClient:
             },
             "temperature": 0,
             "max_tokens": self._max_output_tokens,
-            "timeout": self._timeout_s,
+            "timeout": limit_s,
             "drop_params": True,
             "num_retries": 0,
             "max_retries": 0,
         }
-        return self._run(self._request(litellm, call))
+        return self._run(self._request(litellm, call, limit_s))
 
     def close(self) -> None:
         """End the loop with its connections; a later question starts another."""
@@ -132,21 +149,21 @@ class ModelClient:
         except CancelledError as error:
             raise AdvisorFailed("the advisor was closed before an answer came") from error
 
-    async def _request(self, litellm: Any, call: dict[str, Any]) -> Reply:
+    async def _request(self, litellm: Any, call: dict[str, Any], limit_s: float) -> Reply:
         sent = 0
         try:
-            async with asyncio.timeout(self._timeout_s):
+            async with asyncio.timeout(limit_s):
                 while True:
                     sent += 1
                     try:
                         response = await litellm.acompletion(**call)
                         return self._reply(litellm, response, sent)
                     except Exception as error:
-                        if sent > self._retries or _status(error) not in TRANSIENT_STATUS:
+                        if sent > self._retries or _status(error) not in TRANSIENT_STATUS or _is_too_long(error):
                             raise
                     await asyncio.sleep(self._retry_wait_s * 2 ** (sent - 1))
         except Exception as error:  # whatever a third party raises, the rules can still answer
-            reason = _reason(error, self._timeout_s)
+            reason = _reason(error, limit_s)
             tries = f" after {sent} requests" if sent > 1 else ""
             usage = LlmUsage(model=self.model, requests=sent)
             raise AdvisorFailed(f"{reason}{tries}", usage=usage) from error
@@ -193,6 +210,12 @@ def _imported() -> Any:
         litellm.suppress_debug_info = True
         # httpx closes its connections with the loop; the aiohttp transport leaves sessions behind
         litellm.disable_aiohttp_transport = True
+        from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
+
+        from agents.advisors.llm_transport import bounded_transport
+
+        # the one place where every provider's transport is made; litellm has no setting for a limit on bytes
+        AsyncHTTPHandler.create_async_transport = staticmethod(bounded_transport)
         for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         return litellm
@@ -215,10 +238,21 @@ def _status(error: Exception) -> int | None:
     return status if isinstance(status, int) else None
 
 
+def _is_too_long(error: BaseException | None) -> bool:
+    """Whether an error was caused by an answer past the limit on bytes."""
+    while error is not None:
+        if type(error).__name__ == "ReplyTooLong":
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _reason(error: Exception, timeout_s: float) -> str:
     """Why there is no reply, in our words: an endpoint's own message is foreign text and may hold part of a key."""
+    if _is_too_long(error):
+        return "the endpoint sent more than any answer needs"
     if isinstance(error, TimeoutError) or type(error).__name__ in ("Timeout", "APITimeoutError"):
-        return f"no answer within {timeout_s:g} s"
+        return f"no answer within {timeout_s:.3g} s"
     if type(error).__name__ == "ContextWindowExceededError":
         return "the question is too long for the model"
     status = _status(error)

@@ -7,13 +7,14 @@ the block nor pose as a turn of the conversation. What a model does with them al
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from agents.advisors.protocol import AdvisorInput, Candidate
 from agents.advisors.ranking import rank
+from agents.advisors.redaction import Masks
 from agents.causes import CAUSE_PHRASE
 from agents.gains import objective_change
 from agents.wording import duration, gigabytes, quoted, signed_percent
@@ -39,14 +40,32 @@ def system_prompt() -> str:
     return _text("system.md")
 
 
-def user_prompt(question: AdvisorInput, candidates: Sequence[Candidate], problems: Sequence[str]) -> str:
-    """One question with its data; with what was wrong with the last answer, where there was one."""
-    data = json.dumps(_data(question, candidates), ensure_ascii=False, separators=(",", ":"))
+def user_prompt(
+    question: AdvisorInput, candidates: Sequence[Candidate], problems: Sequence[str], masks: Masks | None = None
+) -> str:
+    """One question with its data; with what was wrong with the last answer, where there was one.
+
+    masks: hides names in every text that was composed or is foreign; None: as `question.hidden` says.
+    """
+    hide = (masks or Masks(question.hidden)).hidden
+    data = json.dumps(_hidden(_data(question, candidates), hide), ensure_ascii=False, separators=(",", ":"))
     text = _text("question.md").replace("{wanted}", str(question.wanted)).replace("{data}", data)
     if not problems:
         return text
-    lines = json.dumps([_plain(problem, CLAIM_CHARS) for problem in problems[:MOST_PROBLEMS]], ensure_ascii=False)
+    told = [hide(_plain(problem, CLAIM_CHARS)) for problem in problems[:MOST_PROBLEMS]]
+    lines = json.dumps(told, ensure_ascii=False)
     return text + _text("repair.md").replace("{problems}", lines)
+
+
+def _hidden(value: Any, hide: Callable[[str], str]) -> Any:
+    """The data with every text masked; keys are our own words."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, list):
+        return [_hidden(item, hide) for item in value]
+    if isinstance(value, dict):
+        return {key: _hidden(item, hide) for key, item in value.items()}
+    return value
 
 
 def _data(question: AdvisorInput, candidates: Sequence[Candidate]) -> dict[str, Any]:

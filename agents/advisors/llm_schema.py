@@ -6,14 +6,12 @@ and a model has no number to give. Evidence of the candidate itself is added by 
 
 import json
 import re
-import unicodedata
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, ValidationError
 
 from agents.advisors.protocol import AdvisorChoice, AdvisorInput, AnswerRefused, Candidate, Pick
 from agents.findings import LlmUsage
-from agents.wording import quoted
 from projector.specs.record import Record
 
 MOST_ANSWER_CHARS = 50_000
@@ -85,8 +83,8 @@ def read_answer(text: str, question: AdvisorInput, usage: LlmUsage) -> AdvisorCh
 
 
 def _line(text: str) -> str:
-    """Prose as one printable line in which look-alikes (full-width digits, fractions) are plain characters."""
-    return quoted(unicodedata.normalize("NFKC", text), MOST_RATIONALE_CHARS * 4)
+    """Prose as one line, otherwise as it came: look-alike characters are refused later, not translated."""
+    return " ".join(text.split())[: MOST_RATIONALE_CHARS * 4]
 
 
 def _shape_problems(error: ValidationError) -> list[str]:

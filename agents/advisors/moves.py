@@ -52,6 +52,11 @@ def sentences_of(move: Move) -> list[str]:
     return [lead, *holding, *overtaken, *against]
 
 
+def standing_move(candidate: Candidate) -> Move:
+    """Of a candidate that notes moved nowhere: what they say of it."""
+    return _move(candidate, None)
+
+
 def _move(candidate: Candidate, instead_of: Candidate | None) -> Move:
     """instead_of: the plan that would stand there without notes, where this one would not stand there or above."""
     other = instead_of.standings if instead_of is not None else ()

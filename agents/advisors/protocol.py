@@ -26,13 +26,19 @@ class AdvisorFailed(ShardwiseError):
 
 
 class AnswerRefused(AdvisorFailed):
-    """An answer came and may not be used. `problems`: why, as sentences that may be sent back to the advisor."""
+    """An answer came and may not be used. `problems`: why, as sentences that may be sent back to the advisor.
+
+    choice: what was understood of it, from which the parts that hold may be kept; None: nothing.
+    """
 
     code: ClassVar[str] = "advisor_answer_refused"
 
-    def __init__(self, problems: tuple[str, ...], *, usage: LlmUsage | None = None) -> None:
+    def __init__(
+        self, problems: tuple[str, ...], *, usage: LlmUsage | None = None, choice: "AdvisorChoice | None" = None
+    ) -> None:
         super().__init__(f"the answer was refused for {len(problems)} problems", usage=usage)
         self.problems = problems
+        self.choice = choice
 
 
 class LeverView(Record):
@@ -128,16 +134,21 @@ class AdvisorInput(Record):
     wanted: int = Field(ge=0, description="how many must be picked; fewer than three only where fewer exist")
     goal: Literal["best", "fits"] = Field("best", description="fits: the cheapest change that fits goes first")
     diversity: bool = Field(True, description="whether near-duplicates of a pick give way to plans that differ")
+    hidden: tuple[str, ...] = Field((), description="words that must not leave for a language model")
 
 
 class Pick(Record):
-    """One chosen candidate: why, and what it rests on. evidence and citations are ids from the input."""
+    """One chosen candidate: why, and what it rests on. evidence and citations are ids from the input.
+
+    written_by: whose words the rationale and the risks are.
+    """
 
     candidate: str
     rationale: str
     risks: tuple[str, ...] = ()
     evidence: tuple[str, ...]
     citations: tuple[str, ...] = Field((), description="chunk ids")
+    written_by: Literal["rules", "llm"] = "rules"
 
 
 class AdvisorChoice(Record):

@@ -5,7 +5,7 @@ Deterministic: the same question gives the same answer in every process.
 
 from typing import Literal
 
-from agents.advisors.moves import Move, moves_of, sentences_of
+from agents.advisors.moves import Move, moves_of, sentences_of, standing_move
 from agents.advisors.protocol import AdvisorChoice, AdvisorInput, Candidate, LeverView, Note, Pick
 from agents.advisors.ranking import NOISE_FRAC, is_tight, rank
 from agents.causes import CAUSE_PHRASE, PREFILL_ONLY
@@ -48,6 +48,11 @@ class RulesAdvisor:
         if picks and (reason := _why_first(question, ranked)):
             picks[0] = picks[0].model_copy(update={"rationale": f"{picks[0].rationale} {reason}"})
         return AdvisorChoice(picks=tuple(picks))
+
+
+def explained(question: AdvisorInput, candidate: Candidate) -> Pick:
+    """The rules' words for any candidate, also where they would not have picked it."""
+    return _pick(question, candidate, moves_of(question).get(candidate.id, standing_move(candidate)))
 
 
 def _pick(question: AdvisorInput, candidate: Candidate, move: Move) -> Pick:

@@ -17,6 +17,16 @@ NUMBER = re.compile(r"(?<![\w.-])[-+]?(\d+(?:\.\d+)?)(?!\w|\.\d|-[a-zA-Z])")
 def problems_of(question: AdvisorInput, choice: AdvisorChoice) -> tuple[str, ...]:
     """Every rule the answer breaks, as sentences an advisor can act on; () when it may be shown."""
     candidates = {candidate.id: candidate for candidate in question.candidates}
+    found = list(selection_problems(question, choice))
+    for pick in choice.picks:
+        if pick.candidate in candidates:
+            found += _pick_problems(question, candidates[pick.candidate], pick)
+    return tuple(found)
+
+
+def selection_problems(question: AdvisorInput, choice: AdvisorChoice) -> tuple[str, ...]:
+    """Rules that the picked ids break: how many, which, each once, distinct layouts."""
+    candidates = {candidate.id: candidate for candidate in question.candidates}
     found = []
     if len(choice.picks) != question.wanted:
         found.append(f"{len(choice.picks)} candidates were picked, {question.wanted} are wanted")
@@ -25,9 +35,6 @@ def problems_of(question: AdvisorInput, choice: AdvisorChoice) -> tuple[str, ...
     found += [f"candidate {name} is picked twice" for name in sorted({name for name in names if names.count(name) > 1})]
     picked = [candidates[name] for name in names if name in candidates]
     found += _layout_problems(question, picked)
-    for pick in choice.picks:
-        if pick.candidate in candidates:
-            found += _pick_problems(question, candidates[pick.candidate], pick)
     return tuple(found)
 
 
@@ -48,14 +55,17 @@ def _pick_problems(question: AdvisorInput, candidate: Candidate, pick: Pick) -> 
         found.append(f"{candidate.id}: no evidence is named")
     if not pick.rationale.strip():
         found.append(f"{candidate.id}: the rationale is empty")
-    allowed = tuple(_figures(question, candidate))
     for text in (pick.rationale, *pick.risks):
         found += [
-            f"{candidate.id}: the number {number} has no source"
-            for number in _numbers(text)
-            if not sourced(number, allowed)
+            f"{candidate.id}: the number {number} has no source" for number in unsourced(question, candidate, text)
         ]
     return found
+
+
+def unsourced(question: AdvisorInput, candidate: Candidate, text: str) -> tuple[str, ...]:
+    """Numbers of a text about a candidate that are no figure of the data in whatever unit."""
+    allowed = tuple(_figures(question, candidate))
+    return tuple(number for number in _numbers(text) if not sourced(number, allowed))
 
 
 def _numbers(text: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The planning graph: analyzer -> proposal -> scoring, one pass, plain-JSON state, one fresh run a plan."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from agents.advisors.protocol import Advisor
 from agents.causes import CAUSE_PHRASE
 from agents.findings import Diagnosis, Evidence, PlanResult, Provenance
 from agents.planning.analyzer import diagnose, diagnose_breakdown, undiagnosed
+from agents.planning.audit_notes import of_advice, of_analysis, of_result
 from agents.planning.history import past_matches, with_history
 from agents.planning.job import Job
 from agents.planning.layout_evidence import with_request
@@ -18,7 +20,7 @@ from agents.planning.proposal import Proposed, propose
 from agents.planning.reference import Reference, reference_of
 from agents.planning.resolve import resolve
 from agents.planning.scoring import proposals_of
-from agents.planning.state import Json, Knowledge, PlanContext, PlanEvent, PlanState
+from agents.planning.state import Json, Knowledge, NodeName, PlanContext, PlanEvent, PlanState
 from agents.planning.step_floor import with_step_floor
 from agents.request import PlanRequest
 from agents.wording import duration
@@ -38,10 +40,15 @@ def run_plan(
     knowledge: Knowledge,
     advisor: Advisor,
     on_event: Callable[[PlanEvent], None] | None = None,
+    on_state: Callable[[PlanState], None] | None = None,
+    record: Callable[[str, Json], None] | None = None,
+    redact: bool = False,
 ) -> PlanResult:
     """The whole answer: diagnosis, up to three proposals, and what they rest on.
 
     Without a trace the modelled step of the current plan, or of the plainest layout that fits, is diagnosed.
+    on_state is given the state, plain JSON, after every node: `resume_plan` goes on from it.
+    record, redact: as in `PlanContext`.
     InvalidDescription and UnknownName as in `resolve`.
     """
     state: PlanState = {
@@ -49,24 +56,50 @@ def run_plan(
         "request": request.model_dump(mode="json", exclude_unset=True),
         "summary": _dumped(summary) if summary is not None else None,
     }
-    final = _compiled().invoke(state, context=PlanContext(knowledge, advisor, on_event))
-    return PlanResult.model_validate(final["result"])
+    return resume_plan(state, PlanContext(knowledge, advisor, on_event, record, redact), on_state=on_state)
+
+
+def resume_plan(
+    state: PlanState, context: PlanContext, *, on_state: Callable[[PlanState], None] | None = None
+) -> PlanResult:
+    """The answer from a state as `on_state` was given it: nodes whose result it holds are not run again."""
+    for reached in _compiled().stream(state, context=context, stream_mode="values"):
+        state = reached
+        if on_state is not None:
+            on_state(state)
+    result = PlanResult.model_validate(state["result"])
+    context.note("result", of_result(result))
+    return result
 
 
 @cache
 def _compiled() -> Any:
-    """The compiled graph. langgraph is imported here so that importing this module stays cheap."""
+    return graph_of()
+
+
+def graph_of(checkpointer: Any = None, interrupt_before: Sequence[NodeName] = ()) -> Any:
+    """The compiled graph, with a checkpointer of langgraph where its state is to be kept by one.
+
+    langgraph is imported here so that importing this module stays cheap.
+    """
     from langgraph.graph import END, START, StateGraph
 
     graph = StateGraph(PlanState, context_schema=PlanContext)
     graph.add_node("analyzer", _analyzer)
     graph.add_node("proposal", _proposal)
     graph.add_node("scoring", _scoring)
-    graph.add_edge(START, "analyzer")
+    graph.add_conditional_edges(START, _first_node, ["analyzer", "proposal", "scoring"])
     graph.add_edge("analyzer", "proposal")
     graph.add_edge("proposal", "scoring")
     graph.add_edge("scoring", END)
-    return graph.compile()
+    return graph.compile(checkpointer=checkpointer, interrupt_before=list(interrupt_before))
+
+
+def _first_node(state: PlanState) -> NodeName:
+    """The first node whose result a state lacks; a state that is complete is scored once more."""
+    if "diagnosis" not in state:
+        return "analyzer"
+    return "scoring" if "proposed" in state else "proposal"
 
 
 def _analyzer(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
@@ -81,6 +114,7 @@ def _analyzer(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
     job = job.model_copy(update={"assumptions": (*job.assumptions, *assumptions)})
     diagnosis = with_request(found, job, reference, request, summary)
     tell("analyzer", "finished", f"class {diagnosis.bottleneck}: {CAUSE_PHRASE[diagnosis.cause]}")
+    runtime.context.note("analysis", of_analysis(job, diagnosis))
     return {
         "job": _dumped(job),
         "diagnosis": _dumped(diagnosis),
@@ -91,16 +125,20 @@ def _analyzer(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
 def _proposal(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
     context = runtime.context
     context.tell("proposal", "started", "projecting every legal plan")
+    job, request = Job.model_validate(state["job"]), _request(state)
+    hides = (context.redact or request.redact) and request.advisor != "rules" and context.advisor.name == "llm"
     proposed = propose(
-        Job.model_validate(state["job"]),
+        job,
         Diagnosis.model_validate(state["diagnosis"]),
         _reference(state),
         context.knowledge,
         context.advisor,
-        _request(state).advisor,
+        request.advisor,
+        _hidden_names(state, job) if hides else (),
     )
     message = f"{proposed.feasible} of {proposed.considered} legal plans pass the gates, {len(proposed.picks)} proposed"
     context.tell("proposal", "finished", message)
+    context.note("advice", of_advice(proposed))
     return {"proposed": _dumped(proposed)}
 
 
@@ -127,10 +165,14 @@ def _scoring(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
             fallback_reason=proposed.fallback_reason,
             versions=_versions(),
             usage=proposed.usage,
+            order_by=proposed.order_by,
+            dropped_sentences=proposed.dropped,
+            disagreement=proposed.disagreement,
+            redacted=proposed.redacted,
         ),
         warnings=(*job.warnings, *proposed.warnings, *(summary.warnings if summary else ())),
     )
-    result = with_history(result, past_matches(job, diagnosis, runtime.context.knowledge, _request(state).symptom))
+    result = with_history(result, past_matches(job, diagnosis, runtime.context.knowledge))
     leader = next(iter(proposed.candidates), None)
     result = said_first(result, relieved=leader is not None and bool(leader.relieving))
     tell("scoring", "finished", f"{len(result.proposals)} proposals ready")
@@ -191,6 +233,14 @@ def _reference_evidence(reference: Reference) -> Evidence:
         source="modelled",
         ref="current.step_time_s" if reference.is_current else "projection.step_time_s",
     )
+
+
+def _hidden_names(state: PlanState, job: Job) -> tuple[str, ...]:
+    """Every name of the request, the trace and the job that a language model must not see."""
+    from agents.advisors.redaction import names_of
+
+    models = [job.architecture.name] if job.architecture is not None else []
+    return names_of([json.dumps(state["request"]), json.dumps(state["summary"])], models)
 
 
 def _versions() -> dict[str, str]:

@@ -12,14 +12,13 @@ from knowledge_base.history_parts import PastArchitecture, Task
 from knowledge_base.past import PastMatch, PastQuestion
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.fine_tuning import Adapter
-from projector.specs.plan import Phase
 
 SHOWN = 5
 WIDE_DTYPES = ("fp32", "bf16", "fp16")
 
 
-def past_question(job: Job, diagnosis: Diagnosis, words: str = "") -> PastQuestion:
-    """The job as a question to the history; what is only assumed of it is left open. words: the symptom."""
+def past_question(job: Job, diagnosis: Diagnosis) -> PastQuestion:
+    """The job as a question to the history; what is only assumed of it is left open."""
     workload = job.workload
     assumed = {assumption.field.removeprefix("workload.") for assumption in job.assumptions}
     sizes = ("seq_len", "global_batch", "input_len", "output_len", "concurrency")
@@ -27,7 +26,7 @@ def past_question(job: Job, diagnosis: Diagnosis, words: str = "") -> PastQuesti
     sure = diagnosis.cause != "unknown"
     return PastQuestion(
         phase=job.phase,
-        task=task_of(job.phase, workload.adapter),
+        task=_task(job.phase == "training", workload.adapter),
         model=job.architecture.name if job.architecture is not None else workload.model,
         architecture=numbers_of(job.architecture) if job.architecture is not None else PastArchitecture(),
         chip=job.cluster.chip if job.chip_known else None,
@@ -37,16 +36,15 @@ def past_question(job: Job, diagnosis: Diagnosis, words: str = "") -> PastQuesti
         bottleneck=diagnosis.bottleneck if sure else None,
         cause=diagnosis.cause if sure else None,
         baseline=job.current if known else None,
-        words=words,
         **{name: getattr(workload, name) for name in sizes if name not in assumed},
     )
 
 
-def past_matches(job: Job, diagnosis: Diagnosis, knowledge: Knowledge, words: str = "") -> tuple[PastMatch, ...]:
+def past_matches(job: Job, diagnosis: Diagnosis, knowledge: Knowledge) -> tuple[PastMatch, ...]:
     """The past optimisations nearest to the job; none where nothing can be planned."""
     if job.not_plannable is not None:
         return ()
-    return knowledge.past(past_question(job, diagnosis, words), k=SHOWN)
+    return knowledge.past(past_question(job, diagnosis), k=SHOWN)
 
 
 def with_history(result: PlanResult, matches: Sequence[PastMatch]) -> PlanResult:
@@ -120,9 +118,8 @@ def _but(match: PastMatch) -> str:
     return f", with {'; '.join(match.differs)}" if match.differs else ""
 
 
-def task_of(phase: Phase, adapter: Adapter | None) -> Task:
-    """What a job does with its weights, as far as a request tells: training all of them is told as pre-training."""
-    if phase == "serving":
+def _task(training: bool, adapter: Adapter | None) -> Task:
+    if not training:
         return "inference"
     if adapter is None:
         return "pretrain"

@@ -10,7 +10,7 @@ from pydantic import Field
 from agents.advisors.ask import ask
 from agents.advisors.protocol import Advisor, AdvisorInput, Candidate, Note, Pick
 from agents.causes import CAUSE_PHRASE, NOT_LAYOUT
-from agents.findings import Diagnosis, LlmUsage, NearMiss
+from agents.findings import Diagnosis, Disagreement, DroppedSentence, LlmUsage, NearMiss
 from agents.planning.citations import notes_for, shown_notes
 from agents.planning.fixed_values import require_numerics_kept, require_possible
 from agents.planning.job import Job
@@ -45,6 +45,13 @@ class Proposed(Record):
     advisor: Literal["rules", "llm"] = "rules"
     fallback_reason: str = ""
     usage: LlmUsage | None = None
+    order_by: Literal["rules", "llm"] = "rules"
+    dropped: tuple[DroppedSentence, ...] = ()
+    disagreement: Disagreement | None = None
+    shortlisted: tuple[str, ...] = Field((), description="id and title of each candidate, for the audit log")
+    turns: tuple[tuple[str, ...], ...] = Field((), description="problems of each answer, for the audit log")
+    refused: tuple[str, ...] = Field((), description="sentences left out, unvalidated, for the audit log alone")
+    redacted: bool = False
     warnings: tuple[str, ...] = ()
 
 
@@ -55,6 +62,7 @@ def propose(
     knowledge: Knowledge,
     advisor: Advisor,
     wanted_advisor: Literal["auto", "rules", "llm"],
+    hidden: tuple[str, ...] = (),
 ) -> Proposed:
     """Three plans; fewer only where fewer distinct plans pass the gates, with the reason and the nearest misses.
 
@@ -95,6 +103,7 @@ def propose(
         candidates=found,
         notes=notes,
         wanted=min(WANTED, len(found)),
+        hidden=hidden,
     )
     asked = ask(question, advisor, wanted_advisor)
     by_id = {candidate.id: candidate for candidate in found}
@@ -110,6 +119,13 @@ def propose(
         advisor=asked.advisor,
         fallback_reason=asked.fallback_reason,
         usage=asked.usage,
+        order_by=asked.order_by,
+        dropped=asked.dropped,
+        disagreement=asked.disagreement,
+        shortlisted=tuple(f"{candidate.id} {candidate.title}" for candidate in found),
+        turns=asked.turns,
+        refused=asked.refused,
+        redacted=bool(hidden) and asked.usage is not None,
         warnings=(*space.notes, *job.slo.unanswered, *_forbidden_levers(job, diagnosis)),
     )
 

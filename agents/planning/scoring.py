@@ -67,6 +67,7 @@ def _proposal(
         mesh_note=_mesh_note(candidate.plan),
         changes=candidate.changes,
         rationale=pick.rationale,
+        written_by=pick.written_by,
         expected=candidate.expected,
         evidence=pick.evidence,
         citations=tuple(by_chunk[chunk] for chunk in pick.citations),

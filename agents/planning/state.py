@@ -84,13 +84,24 @@ class NoKnowledge:
 
 @dataclass(frozen=True)
 class PlanContext:
-    """What nodes need besides the state; never stored."""
+    """What nodes need besides the state; never stored.
+
+    record: takes (kind, JSON) of what an audit log keeps besides questions to models and to the knowledge base.
+    redact: names are hidden from a language model, whatever the request says.
+    """
 
     knowledge: Knowledge
     advisor: Advisor
     on_event: Callable[[PlanEvent], None] | None = None
+    record: Callable[[str, Json], None] | None = None
+    redact: bool = False
 
     def tell(self, node: NodeName, status: Literal["started", "finished"], message: str) -> None:
         """Report progress to whoever listens."""
         if self.on_event is not None:
             self.on_event(PlanEvent(node=node, status=status, message=message))
+
+    def note(self, kind: str, data: Json) -> None:
+        """Hand something to the audit log."""
+        if self.record is not None:
+            self.record(kind, data)

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from app.commands import (
     ask,
+    audit,
     catalog,
     compare,
     demo,
@@ -55,5 +56,6 @@ COMMANDS: dict[str, Command] = {
     "catalog": catalog,
     "knowledge": knowledge,
     "history": history,
+    "audit": audit,
     "demo": demo,
 }

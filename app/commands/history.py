@@ -8,7 +8,7 @@ from app.commands.files import content_of, print_document, say
 
 if TYPE_CHECKING:
     from app.outcomes import OutcomeShelf
-    from app.schemas_history import RecordedOutcome
+    from app.schemas_history import OutcomeAdded, RecordedOutcome
     from app.settings import Settings
 
 HELP = "past optimisations: list and search them, record an outcome, take one back"
@@ -44,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         search.add_argument(f"--{name}", type=int, metavar="N")
     search.add_argument("--precision", help="of the matrix products, as bf16 or fp8")
     search.add_argument("--cause", help="the diagnosed cause")
-    search.add_argument("--words", help="what is seen, in words; finds changes against it")
     search.add_argument("-k", type=int, default=5, help="cases at most (default 5)")
     add = actions.add_parser(
         "add",
@@ -96,41 +95,27 @@ def _show(arguments: argparse.Namespace, shelf: "OutcomeShelf", _settings: "Sett
     print_document(answer) if arguments.json else show_case(answer)
 
 
-def _search(arguments: argparse.Namespace, shelf: "OutcomeShelf", settings: "Settings") -> None:
+def _search(arguments: argparse.Namespace, shelf: "OutcomeShelf", _settings: "Settings") -> None:
     from app.history import question_of
     from app.history_tables import show_matches
     from app.schemas_history import HistoryMatches
-    from app.wiring import command_knowledge
 
     names = ("phase", "model", "chip", "chips", "seq_len", "global_batch", "input_len", "output_len", "concurrency")
-    question = question_of({name: getattr(arguments, name) for name in (*names, "precision", "cause", "words")})
-    if question.words.strip():
-        with command_knowledge(settings, say) as knowledge:
-            answer = HistoryMatches(matches=knowledge().get().past(question, k=arguments.k))
-    else:
-        answer = HistoryMatches(matches=shelf.history().past(question, k=arguments.k))
+    question = question_of({name: getattr(arguments, name) for name in (*names, "precision", "cause")})
+    answer = HistoryMatches(matches=shelf.history().past(question, k=arguments.k))
     print_document(answer) if arguments.json else show_matches(answer.matches)
 
 
 def _add(arguments: argparse.Namespace, shelf: "OutcomeShelf", settings: "Settings") -> None:
-    from app.history import keep
+    from app.clock import utc_now
+    from app.history import record
     from app.history_tables import show_outcome_added
-    from app.recording import case_of
-    from app.schemas_history import OutcomesAdded
-    from app.service import utc_now
     from app.stored_plans import stored_plan
 
-    checked = []
     for outcome in _outcomes(arguments.outcome):
         stored = stored_plan(settings, outcome.plan_id) if outcome.plan_id is not None else None
-        checked.append(case_of(outcome, utc_now(), stored))
-    added = []
-    for case, note in checked:
-        added.append(keep(shelf, case, note))
-        if not arguments.json:
-            show_outcome_added(added[-1])
-    if arguments.json:
-        print_document(OutcomesAdded(added=tuple(added)))
+        added: OutcomeAdded = record(shelf, outcome, utc_now(), stored)
+        print_document(added) if arguments.json else show_outcome_added(added)
 
 
 def _remove(arguments: argparse.Namespace, shelf: "OutcomeShelf", _settings: "Settings") -> None:
@@ -144,7 +129,7 @@ def _remove(arguments: argparse.Namespace, shelf: "OutcomeShelf", _settings: "Se
 
 
 def _outcomes(path: Path) -> "list[RecordedOutcome]":
-    """The outcomes of a file."""
+    """The outcomes of a file, all of them checked before the first is stored."""
     from app.errors import RequestTooLarge
     from app.schemas_history import RecordedOutcome
     from app.validation import parse

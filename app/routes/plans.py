@@ -8,11 +8,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from agents.request import PlanRequest
 from app.answers import answer_of, launch_of, links_of, pending_of
+from app.daemon import in_daemon_thread
 from app.errors import NotFound, StorageMismatch
 from app.problem_handlers import response_of
 from app.problems import problem_of
 from app.routes.documented import problems, refuse_query
 from app.schemas import PlanAnswer, PlanPending, Problem
+from app.schemas_audit import AuditAnswer
 from app.schemas_launch import LaunchAnswer
 from app.service import Service, service_of
 from app.storage.jobs import Job
@@ -25,6 +27,7 @@ router = APIRouter(tags=["plans"])
 
 PENDING = {"model": PlanPending, "description": "Not done within `wait` seconds; ask again at Location"}
 LAUNCH = {"model": LaunchAnswer, "description": "One entry a proposal"}
+AUDIT = {"model": AuditAnswer, "description": "Every record of the run"}
 DONE = {"model": PlanAnswer, "description": "The whole answer"}
 FAILED = {
     "status_400": "Corrupt or empty trace, or a body that is not what its content type says",
@@ -105,6 +108,17 @@ async def get_launch(request: Request, plan_id: str) -> Response:
         raise StorageMismatch(f"plan {job.id} was stored without launch configurations", hint="POST the trace again")
     answer = LaunchAnswer(id=job.id, proposals=launch)
     return Response(answer.model_dump_json(), media_type="application/json")
+
+
+@router.get("/v1/plans/{plan_id}/audit", responses={200: AUDIT, **problems(status_404="No record of such a plan")})
+async def get_audit(request: Request, plan_id: str) -> Response:
+    """What the run asked, was told and answered, line by line, as the audit log has it."""
+    refuse_query(request)
+    run_id, log = plan_id_of(plan_id), service_of(request).audit
+    if log is None:
+        raise NotFound("this service keeps no audit log", hint="SHARDWISE_AUDIT=true switches it on")
+    records = await in_daemon_thread(log.records, run_id)
+    return Response(AuditAnswer(id=run_id, records=records).model_dump_json(), media_type="application/json")
 
 
 @router.post("/plans", include_in_schema=False)

@@ -20,6 +20,7 @@ from app import wording
 from app.history_tables import remarks
 from app.schemas import PlanAnswer, PlanPending, Problem
 from app.schemas_launch import ProposalLaunch
+from app.tables_advisor import advice_lines
 from projector.units import bytes_to_gb
 
 REPORT_NAMES = {
@@ -48,6 +49,7 @@ def report_page(answer: PlanAnswer, launch: Sequence[ProposalLaunch]) -> str:
         bar=segments(answer.diagnosis.shares),
         evidence=evidence_of(answer),
         launch={each.rank: each.configs for each in launch},
+        advice=advice_lines(answer.provenance, answer.proposals),
     )
 
 

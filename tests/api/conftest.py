@@ -4,6 +4,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import UUID
 
 import httpx
 import pytest
@@ -39,13 +40,21 @@ class ScriptedPlanner:
     asked: list[tuple[PlanRequest, list[bytes]]] = field(default_factory=list)
     gate: threading.Event = field(default_factory=threading.Event)
     names: Sequence[str] | None = None
+    plan_ids: list[UUID | None] = field(default_factory=list)
     entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def __post_init__(self) -> None:
         self.gate.set()
 
-    def plan(self, request: PlanRequest, traces: Sequence[Path], names: Sequence[str] | None = None) -> PlanOutcome:
+    def plan(
+        self,
+        request: PlanRequest,
+        traces: Sequence[Path],
+        names: Sequence[str] | None = None,
+        plan_id: UUID | None = None,
+    ) -> PlanOutcome:
         self.names = names
+        self.plan_ids.append(plan_id)
         self.asked.append((request, [path.read_bytes() for path in traces]))
         self.entered.release()
         assert self.gate.wait(60)

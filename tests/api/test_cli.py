@@ -119,7 +119,7 @@ class Planner:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def plan(self, request, traces, names=None) -> PlanOutcome:
+    def plan(self, request, traces, names=None, plan_id=None) -> PlanOutcome:
         self.asked.append((request, list(traces)))
         return PlanOutcome(sample_answer.result(), sample_answer.summary() if traces else None)
 

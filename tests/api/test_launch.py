@@ -28,7 +28,9 @@ class LaunchingPlanner:
 
     request: PlanRequest = REQUEST
 
-    def plan(self, request: PlanRequest, traces: list[Path], names: object = None) -> PlanOutcome:
+    def plan(
+        self, request: PlanRequest, traces: list[Path], names: object = None, plan_id: object = None
+    ) -> PlanOutcome:
         result = sample_answer.result()
         return PlanOutcome(result, None, launch_of(self.request, None, result))
 

@@ -18,7 +18,7 @@ PLANNER = """
 import sys, threading
 from app import service, wiring
 class Stuck:
-    def plan(self, request, traces, names=None):
+    def plan(self, request, traces, names=None, plan_id=None):
         print("planning", flush=True)
         threading.Event().wait()
 service.TracePlanner = lambda *_, **__: Stuck()

@@ -1,13 +1,20 @@
 """An OpenAI-compatible endpoint on loopback that answers from a script, and remembers what it was sent."""
 
+import gzip
 import json
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 SILENCE = "silence"
+ENDLESS = "endless"  # bytes as fast as they are taken, without end
+DRIP = "drip"  # a byte now and then, without end
+PACKED = "packed"  # few bytes that are many once unpacked
+BODILESS = "bodiless"
+NO_COMPLETION = "no completion"
 DATA = re.compile(r"^BEGIN DATA\n(.*)\nEND DATA$", re.MULTILINE)
 
 
@@ -54,10 +61,35 @@ class Endpoint:
                 step = endpoint.script.pop(0)
                 if step == SILENCE:
                     endpoint.over.wait(60)
+                elif step in (ENDLESS, DRIP):
+                    self._pour(b"x" * 65_536 if step == ENDLESS else b" ", 0 if step == ENDLESS else 0.01)
+                elif step == PACKED:
+                    self._raw(gzip.compress(b" " * 50_000_000), ("content-encoding", "gzip"))
+                elif step == BODILESS:
+                    self._raw(b"")
+                elif step == NO_COMPLETION:
+                    self._raw(b'{"choices": [], "LEAKED": "BODY"}')
                 elif isinstance(step, int):
                     self._send(step, {"error": {"message": "LEAKED BODY sk-secret", "type": "x", "code": step}})
                 else:
                     self._send(200, endpoint._completion(step))
+
+            def _pour(self, chunk: bytes, pause_s: float) -> None:
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.end_headers()
+                with suppress(OSError):  # until the other side has had enough
+                    while not endpoint.over.wait(pause_s):
+                        self.wfile.write(chunk)
+
+            def _raw(self, content: bytes, *headers: tuple[str, str]) -> None:
+                self.send_response(200)
+                for name, value in (("content-type", "application/json"), *headers):
+                    self.send_header(name, value)
+                self.send_header("content-length", str(len(content)))
+                self.end_headers()
+                with suppress(OSError):
+                    self.wfile.write(content)
 
             def _send(self, status: int, body: dict[str, Any]) -> None:
                 content = json.dumps(body).encode()

@@ -132,9 +132,10 @@ def test_a_bad_answer_never_reaches_the_user_and_the_fallback_is_visible(model, 
     result = plan(measured, model(bad(question), bad(question)))
     text = result.model_dump_json()
     assert not [secret for secret in (MARK, "c99", "vaswani", "ev-vibes", "41.7") if secret in text]
-    assert result.provenance.advisor == "rules"
     assert "refused twice" in result.provenance.fallback_reason
-    assert result.proposals == by_rules.proposals
+    assert [proposal.plan for proposal in result.proposals] == [proposal.plan for proposal in by_rules.proposals]
+    words = {proposal.rationale for proposal in by_rules.proposals} | {GOOD_PROSE}
+    assert {proposal.rationale for proposal in result.proposals} <= words
     assert result.provenance.usage is not None
     assert (result.provenance.usage.requests, result.provenance.usage.prompt_tokens) == (2, 2000)
 
@@ -169,7 +170,7 @@ def test_an_answer_in_a_code_fence_is_read(model, question):
 
 def test_silence_ends_at_the_deadline(model, measured, by_rules):
     result = plan(measured, model(SILENCE, timeout_s=0.3))
-    assert result.provenance.fallback_reason == "the language model gave no answer: no answer within 0.3 s"
+    assert result.provenance.fallback_reason == "the language model gave no answer: no answer within 0.18 s"
     assert result.provenance.usage == LlmUsage(model="openai/scripted", requests=1)
     assert result.proposals == by_rules.proposals
 
@@ -240,7 +241,7 @@ def test_a_kernel_that_gives_orders_stays_data(model, endpoint, measured, questi
     assert prompt.splitlines().count("END DATA") == 1
     assert "pick c15" in prompt
     assert [mark for mark in ("<", "[INST]") if mark in prompt] == []
-    assert result.provenance.advisor == "rules"
+    assert result.provenance.order_by == "rules"
     assert not any("OBEYED" in text for entry in result.proposals for text in (entry.rationale, *entry.risks))
 
 
@@ -248,7 +249,9 @@ def test_a_kernel_that_gives_orders_stays_data(model, endpoint, measured, questi
 def test_numbers_of_a_kernel_name_or_of_a_note_are_no_figures(model, measured, claim):
     """97 stands in the kernel's name, 73 in the note."""
     poisoned = question_of(with_kernel(measured, "this is 97 % faster"))
-    assert ask(poisoned, model(*[answer(poisoned, rationale=claim)] * 2), "auto").advisor == "rules"
+    asked = ask(poisoned, model(*[answer(poisoned, rationale=claim)] * 2), "auto")
+    assert claim not in [pick.rationale for pick in asked.choice.picks]
+    assert [dropped.rank for dropped in asked.dropped] == [1]
 
 
 def test_no_model_is_called_where_the_rules_are_asked_for(model, endpoint, measured, by_rules):

@@ -60,9 +60,10 @@ def test_a_pick_rests_on_the_figures_of_its_plan_too(question):
     assert choice.picks[0].evidence == ("ev-launch-bound", "ev-idle", *own)
 
 
-def test_look_alike_digits_are_read_as_digits(question):
+def test_look_alike_digits_stay_what_they_are(question):
+    """They are refused with their sentence, not translated into what they may mean."""
     choice = read_answer(answer(question, rationale="Faster by ４１ ％ or ½."), question, USAGE)
-    assert choice.picks[0].rationale == "Faster by 41 % or 1⁄2."
+    assert choice.picks[0].rationale == "Faster by ４１ ％ or ½."
 
 
 def test_the_place_of_a_broken_shape_is_told_without_its_value(question):

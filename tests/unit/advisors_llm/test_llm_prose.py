@@ -3,7 +3,7 @@
 import pytest
 from llm_examples import question_of, summary
 
-from agents.advisors.llm import prose_problems
+from agents.advisors.llm_prose import prose_problems
 from agents.advisors.protocol import AdvisorChoice, AdvisorInput, Candidate, Pick
 
 

@@ -48,7 +48,7 @@ def test_model_address_key_and_timeout_reach_the_endpoint(monkeypatch):
         assert planned().advisor == "llm"
         assert endpoint.bodies[0]["model"] == "scripted"
         assert endpoint.keys == ["Bearer sk-mine"]
-        assert "no answer within 0.5 s" in planned(llm_timeout_s=0.5).fallback_reason
+        assert "no answer within 0.3 s" in planned(llm_timeout_s=0.5).fallback_reason
 
 
 def test_the_key_is_not_printed_with_the_settings():

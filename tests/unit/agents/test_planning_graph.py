@@ -288,7 +288,7 @@ def test_an_invalid_answer_is_sent_back_once(b200):
 )
 def test_what_a_model_gets_wrong_never_reaches_the_user(b200, answers, reason):
     result = plan({}, b200, advisor=ScriptedModel(answers))
-    assert result.provenance.advisor == "rules"
+    assert result.proposals[0].written_by == "rules"
     assert reason in result.provenance.fallback_reason
     assert "41.7" not in result.model_dump_json()
     assert [entry.plan for entry in result.proposals] == [entry.plan for entry in plan({}, b200).proposals]
