@@ -93,7 +93,7 @@ def _essential(broken: tuple[Rejection, ...]) -> tuple[Rejection, ...]:
 def _with(free: PlanBatch, fixed: Mapping[str, Value]) -> list[ParallelismPlan]:
     """Distinct legal plans with the fixed values put in; data parallelism and accumulation make room where they can."""
     step = max(len(free) // (4 * MOST_TRIED), 1)
-    found: dict[ParallelismPlan, None] = {}
+    found: list[ParallelismPlan] = []
     for index in range(0, len(free), step):
         plan = free[index]
         values = plan.model_dump() | dict(fixed)
@@ -106,7 +106,7 @@ def _with(free: PlanBatch, fixed: Mapping[str, Value]) -> list[ParallelismPlan]:
             if plan.phase == "training" and sequences % passed == 0:
                 values["grad_accum"] = sequences // passed
         try:
-            found.setdefault(ParallelismPlan.model_validate(values))
+            found.append(ParallelismPlan.model_validate(values))
         except ValidationError:
             continue
-    return list(found)
+    return list(dict.fromkeys(found))

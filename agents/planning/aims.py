@@ -37,6 +37,7 @@ MEMORY_TERMS: dict[Resource, tuple[str, ...]] = {
     "kv_cache_memory": ("kv_cache_bytes", "prefix_cache_bytes"),
     "buffers_memory": ("buffers_bytes", "graphs_bytes"),
 }
+MEMORY_OBJECTIVES = frozenset({"memory_per_chip_gb", "memory_per_gpu_gb", "weights_gb", "kv_cache_gb", "activation_gb"})
 AXES = (*(field for field in DEGREES if not field.startswith("prefill_")), "prefill_devices")
 
 
@@ -49,9 +50,6 @@ def resource_of(after: Projection, outlook: Outlook, reference: Reference, cause
         if most is not None and falls[most] > SAME_FRAC:
             return most
     return "none"
-
-
-MEMORY_OBJECTIVES = frozenset({"memory_per_chip_gb", "memory_per_gpu_gb", "weights_gb", "kv_cache_gb", "activation_gb"})
 
 
 def enlarged_axis(before: ParallelismPlan, after: ParallelismPlan) -> str | None:

@@ -1,4 +1,4 @@
-"""Baseline: the layout of a trace from another number of devices, scaled to those that are planned for.
+"""Baseline: the layout of a trace from another machine, scaled to the devices that are planned for.
 
 Data parallelism takes the change first, as only it leaves a rank's work alone; where it is used up, context, pipeline
 and tensor parallelism shrink in this order, the axes whose traffic is smallest first.
