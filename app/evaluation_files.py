@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from agents.evaluation.case_rows import Case, are_cases, read_cases
 from agents.evaluation.material import Material, TextFile, kind_of, read_material, rows_of
 from agents.evaluation.rows import MeasuredRow, Unreadable
 from agents.evaluation.served_rows import ServedRow, read_served_rows
@@ -60,6 +61,18 @@ def for_topk(paths: Sequence[Path], say: Say) -> Material:
     missing = named.missing_rows()
     found = tuple(row for row in beside.rows if isinstance(row, MeasuredRow) and row.id in missing)
     return Material((*named.rows, *found), named.workloads)
+
+
+def for_cases(paths: Sequence[Path], say: Say) -> tuple[Case | Unreadable, ...]:
+    """The before/after cases of the files. InvalidDescription for a file that holds none."""
+    found: list[Case | Unreadable] = []
+    for text in _read(existing(paths), say):
+        if not are_cases(text.text):
+            raise InvalidDescription(
+                f"{text.name!r} holds no before/after cases", hint="rows have before, after, bottleneck and levers"
+            )
+        found.extend(read_cases(text.text, text.name))
+    return tuple(found)
 
 
 def for_served_topk(

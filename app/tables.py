@@ -16,6 +16,7 @@ from app.tables_job import show_copies, show_idle, show_links, show_ranks, show_
 from app.tables_parts import LEFT, RIGHT, bullet, bullets, console, heading, paragraph, section, table
 from app.tables_patterns import show_patterns, show_unknown_patterns
 from app.tables_proposal import trail_table
+from app.tables_remedies import show_asks, show_remedies
 from app.wording import change, ms, ns_as_ms, number, percent, plain, words
 from projector.breakdown import AxisLink, Projection, TimeBreakdown
 from projector.units import bytes_to_gb
@@ -87,6 +88,7 @@ def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
         paragraph(out, f"Current plan: {wording.plan_text(result.current.plan)}")
     corrected = [item for item in result.evidence if item.id.startswith("ev-anchor-")]
     bullets(out, "What corrects the projections", [f"{item.claim} [{item.source}, {item.id}]" for item in corrected])
+    show_remedies(out, result.remedies, first=True)
     considered = f"{result.candidates_considered:,} plans considered, {result.candidates_feasible:,} feasible"
     section(out, f"{len(result.proposals)} proposals ({considered})")
     for reason in (result.not_plannable, result.fewer_because):
@@ -99,6 +101,8 @@ def show_plan(result: PlanResult, trace: TraceHeadline | None) -> None:
         section(out, f"Projected performance ({CORRECTED if corrected else ALONE})")
         out.print(_projection_table(result))
     show_advice(out, result.provenance, result.proposals)
+    show_remedies(out, result.remedies, first=False)
+    show_asks(out, result.asks)
     show_history(out, result.history)
     bullets(out, "What the diagnosis cannot say", result.diagnosis.limits)
     bullets(out, "Assumptions", [_assumption(item) for item in result.assumptions])
@@ -159,7 +163,8 @@ def _show_second_opinion(out: Console, opinion: SecondOpinion | Untabled) -> Non
 def _show_verdict(out: Console, diagnosis: Diagnosis) -> None:
     heading(out, wording.headline(diagnosis.bottleneck, diagnosis.cause))
     paragraph(out, diagnosis.summary)
-    paragraph(out, _certainty(diagnosis.margin, diagnosis.ambiguous))
+    of_what = "the weight of all signs" if diagnosis.source == "stated" else "the window"
+    paragraph(out, _certainty(diagnosis.margin, diagnosis.ambiguous, of_what))
     show_hypothesis(out, diagnosis.hypothesis_basis, diagnosis.overturned_by)
     for item in diagnosis.evidence:
         bullet(out, f"{item.claim} [{item.source}, {item.id}]")
@@ -293,9 +298,9 @@ def _projection_row(name: str, projection: Projection, labels: Sequence[str]) ->
     )
 
 
-def _certainty(margin: float, ambiguous: bool) -> str:
+def _certainty(margin: float, ambiguous: bool, of_what: str = "the window") -> str:
     doubt = ", too small to be sure" if ambiguous else ""
-    return f"Margin over the runner-up: {percent(margin)} of the window{doubt}."
+    return f"Margin over the runner-up: {percent(margin)} of {of_what}{doubt}."
 
 
 def _change_or(frac: float | None, direction: str) -> str:

@@ -8,6 +8,7 @@ from agents.causes import CAUSE_PHRASE
 from agents.findings import Change, Proposal
 from agents.planning.titles import DEGREES
 from agents.proposal_parts import RESOURCE_WORDS
+from agents.remedies.remedy import Remedy
 from projector.breakdown import Projection
 from projector.specs.bottleneck import Bottleneck, Cause
 from projector.specs.plan import ParallelismPlan
@@ -62,6 +63,14 @@ def percent(frac: float | None) -> str:
 def change(frac: float | None) -> str:
     """A relative change with its sign: "-12.3 %"."""
     return UNKNOWN if frac is None else f"{100 * frac:+.1f} %"
+
+
+def gain_text(remedy: Remedy) -> str:
+    """The expected gain of throughput with its bound and what they rest on."""
+    if remedy.gain_expected_frac is None:
+        return "not known"
+    bound = f", at most {change(remedy.gain_bound_frac)}" if remedy.gain_bound_frac is not None else ""
+    return f"{change(remedy.gain_expected_frac)}{bound} of throughput ({plain(remedy.gain_basis)})"
 
 
 def figure(value: float | None, unit: str) -> str:

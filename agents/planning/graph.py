@@ -21,6 +21,8 @@ from agents.planning.reference import Reference, reference_of
 from agents.planning.resolve import resolve
 from agents.planning.scoring import proposals_of
 from agents.planning.state import Json, Knowledge, NodeName, PlanContext, PlanEvent, PlanState
+from agents.planning.stated import asks_for, evidence_for, remedies_for, with_stated
+from agents.planning.stated_only import is_stated_only, stated_result
 from agents.planning.step_floor import with_step_floor
 from agents.request import PlanRequest
 from agents.wording import duration
@@ -46,17 +48,23 @@ def run_plan(
 ) -> PlanResult:
     """The whole answer: diagnosis, up to three proposals, and what they rest on.
 
-    Without a trace the modelled step of the current plan, or of the plainest layout that fits, is diagnosed.
+    Without a trace the modelled step of the current plan, or of the plainest layout that fits, is diagnosed. A request
+    that cannot be planned, but says what is seen, is answered without a plan.
     on_state is given the state, plain JSON, after every node: `resume_plan` goes on from it.
     record, redact: as in `PlanContext`.
     InvalidDescription and UnknownName as in `resolve`.
     """
+    context = PlanContext(knowledge, advisor, on_event, record, redact)
+    if is_stated_only(request, summary):
+        result = stated_result(request, _versions())
+        context.note("result", of_result(result))
+        return result
     state: PlanState = {
         # what was not written must stay unwritten: a default is no statement
         "request": request.model_dump(mode="json", exclude_unset=True),
         "summary": _dumped(summary) if summary is not None else None,
     }
-    return resume_plan(state, PlanContext(knowledge, advisor, on_event, record, redact), on_state=on_state)
+    return resume_plan(state, context, on_state=on_state)
 
 
 def resume_plan(
@@ -112,7 +120,7 @@ def _analyzer(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
     found = diagnose(summary) if summary is not None else _modelled_diagnosis(job, reference)
     found, assumptions = with_step_floor(found, job)
     job = job.model_copy(update={"assumptions": (*job.assumptions, *assumptions)})
-    diagnosis = with_request(found, job, reference, request, summary)
+    diagnosis = with_stated(with_request(found, job, reference, request, summary), request, job)
     tell("analyzer", "finished", f"class {diagnosis.bottleneck}: {CAUSE_PHRASE[diagnosis.cause]}")
     runtime.context.note("analysis", of_analysis(job, diagnosis))
     return {
@@ -148,14 +156,17 @@ def _scoring(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
     job = Job.model_validate(state["job"])
     diagnosis = Diagnosis.model_validate(state["diagnosis"])
     proposed = Proposed.model_validate(state["proposed"])
-    reference, summary = _reference(state), _summary(state)
+    reference, summary, request = _reference(state), _summary(state), _request(state)
+    remedies = remedies_for(request, diagnosis, job)
     result = PlanResult(
         diagnosis=diagnosis,
+        remedies=remedies,
+        asks=asks_for(request, job),
         current=reference.projection if reference is not None and reference.is_current else None,
         proposals=proposals_of(job, diagnosis, proposed, reference),
         fewer_because=proposed.fewer_because,
         not_plannable=job.not_plannable,
-        evidence=_evidence(job, diagnosis, reference, proposed),
+        evidence=_evidence(job, diagnosis, reference, proposed, evidence_for(request, diagnosis, job, remedies)),
         assumptions=job.assumptions,
         near_misses=proposed.near_misses,
         candidates_considered=proposed.considered,
@@ -204,11 +215,17 @@ def _expert_rows(tokens: int, job: Job) -> float | None:
     return tokens * model.experts_per_token / model.experts if model is not None and model.is_moe else None
 
 
-def _evidence(job: Job, diagnosis: Diagnosis, reference: Reference | None, proposed: Proposed) -> tuple[Evidence, ...]:
+def _evidence(
+    job: Job,
+    diagnosis: Diagnosis,
+    reference: Reference | None,
+    proposed: Proposed,
+    stated: tuple[Evidence, ...],
+) -> tuple[Evidence, ...]:
     """Everything the answer rests on, each id once."""
     anchor = [_reference_evidence(reference)] if reference is not None else []
     chosen = [entry for candidate in proposed.candidates for entry in candidate.evidence]
-    return (*job.evidence, *diagnosis.evidence, *anchor, *chosen)
+    return (*job.evidence, *diagnosis.evidence, *stated, *anchor, *chosen)
 
 
 def _reference_evidence(reference: Reference) -> Evidence:

@@ -52,7 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", type=Path, metavar="FILE", help="rows (.jsonl), vTrain (.csv), serving rows"
     )
     anchor.add_argument("--json", action="store_true", help="print one JSON document")
-    for action in (accuracy, topk):
+    advised = "what is said of public before/after cases: class, change, direction and size of the effect"
+    advice = actions.add_parser("advice", help=advised, description=advised)
+    advice.add_argument("files", nargs="+", type=Path, metavar="FILE", help="before/after cases (.jsonl)")
+    advice.add_argument("--cases", action="store_true", help="what was said of every case, in the document (--json)")
+    for action in (accuracy, topk, advice):
         action.add_argument("--ids", action="store_true", help="list what was refused by id")
         action.add_argument("--json", action="store_true", help="print one JSON document")
 
@@ -60,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read, project, compare, print."""
     started = time.process_time()
-    {"accuracy": _accuracy, "topk": _topk, "anchor": _anchor}[arguments.action](arguments)
+    {"accuracy": _accuracy, "topk": _topk, "anchor": _anchor, "advice": _advice}[arguments.action](arguments)
     say(f"{time.process_time() - started:.1f} s of processor time")
     return 0
 
@@ -138,6 +142,18 @@ def _served_topk(arguments: argparse.Namespace) -> None:
         print_document(report)
     else:
         show_served_topk(report)
+
+
+def _advice(arguments: argparse.Namespace) -> None:
+    from agents.evaluation.case_report import case_report
+    from app.evaluation_files import for_cases
+    from app.tables_cases import show_cases
+
+    report = case_report(for_cases(arguments.files, say), with_cases=arguments.cases, say=say)
+    if arguments.json:
+        print_document(report)
+    else:
+        show_cases(report, with_ids=arguments.ids)
 
 
 def _anchor(arguments: argparse.Namespace) -> None:

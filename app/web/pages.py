@@ -128,6 +128,7 @@ def _environment() -> Environment:
         "verdict": wording.verdict,
         "figures": wording.figures,
         "split_source": wording.split_source,
+        "gain_text": wording.gain_text,
     }
     return environment
 

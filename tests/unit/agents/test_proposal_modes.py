@@ -174,7 +174,7 @@ def test_what_no_layout_relieves_is_said_first():
     )
     result = plan({}, launching)
     assert result.diagnosis.cause == "launch_bound"
-    first = "No change of layout removes kernel launches."
+    first = "Before any change of layout: capture the step in graphs"
     assert result.diagnosis.summary.startswith(first)
     assert result.proposals[0].rationale.startswith(first)
 
