@@ -9,6 +9,8 @@ from functools import cached_property
 
 from knowledge_base.note import Note
 from knowledge_base.rule import rule_of, to_text
+from knowledge_base.staleness import outdated
+from projector.catalog import chip
 
 # all-MiniLM-L6-v2 reads 256 tokens and ignores the rest; formulas take a token for every two or three characters
 MAX_CHUNK_CHARACTERS = 640
@@ -20,6 +22,8 @@ class Chunk:
 
     chunk_id changes when the passage does: note id, section slug, and the start of the content hash.
     order is the place of the passage within its note. rule: the note's inequality with its notation (`rule.to_text`).
+    chips: catalogue ids of the chips whose figures the worked number uses. outdated: why the note is stale whatever the
+    day. valid_until: an ISO date, or empty. superseded: another note supersedes it.
     """
 
     note_id: str
@@ -34,6 +38,11 @@ class Chunk:
     hardware: tuple[str, ...]
     sources: tuple[str, ...]
     rule: str = ""
+    aliases: tuple[str, ...] = ()
+    chips: tuple[str, ...] = ()
+    outdated: str = ""
+    valid_until: str = ""
+    superseded: bool = False
 
     @property
     def embedded_text(self) -> str:
@@ -49,7 +58,8 @@ class Chunk:
     def record_hash(self) -> str:
         """sha256 of everything stored beside the vector: a changed lever or source updates it without embedding."""
         lists = [self.levers, self.causes, self.phases, self.hardware, self.sources]
-        stored = [self.content_hash, self.order, *lists, self.rule]
+        dated = [self.outdated, self.valid_until, self.superseded]
+        stored = [self.content_hash, self.order, *lists, self.rule, self.aliases, self.chips, *dated]
         return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
 
     @property
@@ -76,6 +86,11 @@ def chunk_note(note: Note) -> tuple[Chunk, ...]:
             hardware=note.hardware,
             sources=tuple(source.text for source in note.sources),
             rule=rule,
+            aliases=note.aliases,
+            chips=tuple(chip(name).id for name in note.chips),
+            outdated=outdated(note),
+            valid_until=note.valid_until.isoformat() if note.valid_until else "",
+            superseded=note.superseded_by is not None,
         )
         for order, (section, text) in enumerate(passages)
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 
 from knowledge_base.chunk import Chunk, chunk_notes
@@ -67,13 +68,14 @@ def open_knowledge_base(
     *,
     folders: Sequence[Path] = (NOTES_FOLDER,),
     history: Callable[[], History] = bundled_history,
+    today: Callable[[], date] | None = None,
 ) -> tuple[KnowledgeBase, SyncReport]:
     """The notes of the folders, indexed in an embedded store at `path` that this process owns until it is closed.
 
-    Errors as `note.read_notes` and `store.open_embedded`.
+    today: see `KnowledgeBase`. Errors as `note.read_notes` and `store.open_embedded`.
     """
     notes = read_notes(*folders)
-    return _synced(open_embedded(path, embedder), embedder, notes, history)
+    return _synced(open_embedded(path, embedder), embedder, notes, history, today)
 
 
 def connect_knowledge_base(
@@ -84,21 +86,26 @@ def connect_knowledge_base(
     ssl: bool = False,
     folders: Sequence[Path] = (NOTES_FOLDER,),
     history: Callable[[], History] = bundled_history,
+    today: Callable[[], date] | None = None,
 ) -> tuple[KnowledgeBase, SyncReport]:
     """The notes of the folders, indexed on a Chroma server. Errors as `note.read_notes` and `store.open_server`."""
     notes = read_notes(*folders)
-    return _synced(open_server(host, port, embedder, ssl=ssl), embedder, notes, history)
+    return _synced(open_server(host, port, embedder, ssl=ssl), embedder, notes, history, today)
 
 
 def _synced(
-    store: NoteStore, embedder: Embedder, notes: Sequence[Note], history: Callable[[], History]
+    store: NoteStore,
+    embedder: Embedder,
+    notes: Sequence[Note],
+    history: Callable[[], History],
+    today: Callable[[], date] | None,
 ) -> tuple[KnowledgeBase, SyncReport]:
     try:
         report = sync(store, embedder, notes)
     except BaseException:
         store.close()
         raise
-    return KnowledgeBase(store, embedder, history), report
+    return KnowledgeBase(store, embedder, history, today=today), report
 
 
 def _embed_and_put(store: NoteStore, embedder: Embedder, chunks: Sequence[Chunk]) -> None:

@@ -16,6 +16,12 @@
     holds: false                     its truth at the worked number
     decides: plan                    may be left out; plan: the inequality is true of the plans this note speaks for,
                                      advice (the default): it decides something that is no field of a plan
+    aliases: [HSDP, HYBRID_SHARD]    other names of the subject, for keyword search only; may be left out, as may
+    releases:                        releases of software the note speaks of
+      - {name: vllm 0.9, released: 2025-05-28}
+    reviewed: 2026-11-30             when somebody last held the note against the newest release
+    valid_until: 2027-06-30          after this day the note is marked stale
+    superseded_by: other-note        the note ranks behind all others and is marked stale
     sources:
       - {title: ..., url: "https://...", year: 2021}      or read: 2026-11-30
     ---
@@ -52,9 +58,11 @@ SECTIONS = ("Claim", "When it helps", "When it hurts", "The inequality that deci
 MAX_NOTE_BYTES = 32_000
 # stated values are rounded by their author; a wrong formula is off by far more
 WORKED_TOLERANCE_FRAC = 0.005
+MAX_ALIASES = 12
 # controls besides tab and newline, marks that make text read in another order than it is stored, half characters
 _FORBIDDEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _NAME = r"^[a-z][a-z0-9_]*$"
+_ID = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 
 
 def _not_bool(value: object) -> object:
@@ -105,6 +113,16 @@ class Source(Record):
         return f"{self.title}, {when}, {self.url}"
 
 
+class Release(Record):
+    """A release of software that changes what a note says."""
+
+    name: str = Field(min_length=1, max_length=80)
+    released: date
+
+
+Alias = Annotated[str, Field(min_length=1, max_length=60)]
+
+
 class Section(Record):
     """One part of the body."""
 
@@ -120,7 +138,7 @@ class Section(Record):
 class Note(Record):
     """One note. `sections` holds exactly SECTIONS, in their order."""
 
-    id: str = Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)
+    id: str = Field(pattern=_ID, max_length=80)
     title: str = Field(min_length=1, max_length=120)
     levers: tuple[str, ...]
     causes: tuple[Cause, ...] = Field(min_length=1)
@@ -132,6 +150,11 @@ class Note(Record):
     inequality: str
     holds: bool
     decides: Decides = "advice"
+    aliases: tuple[Alias, ...] = Field((), max_length=MAX_ALIASES)
+    releases: tuple[Release, ...] = ()
+    reviewed: date | None = None
+    valid_until: date | None = None
+    superseded_by: str | None = Field(None, pattern=_ID, max_length=80)
     sources: tuple[Source, ...] = Field(min_length=1)
     sections: tuple[Section, ...]
 
@@ -139,7 +162,9 @@ class Note(Record):
     def _consistent(self) -> Self:
         if "unknown" in self.causes:
             raise ValueError("causes: a note cannot relieve an unknown cause")
-        for field in ("levers", "causes", "phases", "hardware", "chips"):
+        if self.superseded_by == self.id:
+            raise ValueError("superseded_by: a note cannot supersede itself")
+        for field in ("levers", "causes", "phases", "hardware", "chips", "aliases"):
             listed = getattr(self, field)
             if len(set(listed)) < len(listed):
                 raise ValueError(f"{field}: a name is listed twice")

@@ -1,16 +1,27 @@
-"""KnowledgeBase: the notes that bear on a diagnosis, nearest first, each with the passage and its sources."""
+"""KnowledgeBase: the notes that bear on a diagnosis, best first, each with its nearest passage and its sources.
+
+The front matter is filtered first. What passes is ranked twice, by the cosine of query and passage and by the words
+they share (BM25), and the two rankings are fused by reciprocal rank.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from knowledge_base.chunk import Chunk
 from knowledge_base.embed import Embedder
+from knowledge_base.fuse import ranks, reciprocal_rank
 from knowledge_base.history_files import bundled_history
 from knowledge_base.history_match import History
+from knowledge_base.keyword import Subject, bm25, expanded
 from knowledge_base.note import HARDWARE_KINDS, PHASES, HardwareKind
 from knowledge_base.past import PastMatch, PastQuestion
 from knowledge_base.rule import NoteRule, from_text
+from knowledge_base.staleness import stale_on
 from knowledge_base.store import Match, NoteStore
 from projector.errors import InvalidDescription, UnknownName
 from projector.levers import LEVERS
@@ -19,15 +30,20 @@ from projector.specs.plan import Phase
 
 MAX_QUERY_CHARACTERS = 2_000
 MAX_RESULTS = 50
+Ranking = Literal["hybrid", "embedding", "keyword"]
+# notes the ranking by embedding reaches down to; one further away is not found by what it means
+_DEPTH = 50
 _PASSAGES_PER_NOTE = 8
 
 
 @dataclass(frozen=True)
 class RetrievedNote:
-    """A note with its best passage. `quote` and `title` are the author's text: data, never instructions or markup.
+    """A note with its nearest passage. `quote` and `title` are the author's text: data, never instructions or markup.
 
     similarity: cosine of query and passage, in [-1, 1]. rule: the note's inequality with its notation; None where the
-    store holds none.
+    store holds none. keyword_score: BM25, 0 where no word is shared. embedding_rank, keyword_rank: its place in either
+    ranking, 1 the best; None where it has none. chips: whose figures its worked number uses; () for none in particular.
+    stale: why the note is out of date, empty where it is not.
     """
 
     note_id: str
@@ -39,16 +55,40 @@ class RetrievedNote:
     levers: tuple[str, ...]
     causes: tuple[str, ...]
     rule: NoteRule | None = None
+    keyword_score: float = 0.0
+    embedding_rank: int | None = None
+    keyword_rank: int | None = None
+    chips: tuple[str, ...] = ()
+    stale: str = ""
+
+
+@dataclass(frozen=True)
+class _Filed:
+    """A note that passes the filter: its first passage, which has all its front matter, and its whole claim."""
+
+    chunk: Chunk
+    subject: Subject
 
 
 class KnowledgeBase:
     """Retrieval over a store that has been synced (`index.open_knowledge_base`). Safe across threads."""
 
-    def __init__(self, store: NoteStore, embedder: Embedder, history: Callable[[], History] = bundled_history) -> None:
-        """`history`: the past optimisations as they are now, asked for again at each call of `past`."""
+    def __init__(
+        self,
+        store: NoteStore,
+        embedder: Embedder,
+        history: Callable[[], History] = bundled_history,
+        *,
+        today: Callable[[], date] | None = None,
+    ) -> None:
+        """`history`: the past optimisations as they are now, asked for again at each call of `past`.
+
+        today: the day notes may be out of date on; None: no note is stale by the day alone.
+        """
         self._store = store
         self._embedder = embedder
         self._history = history
+        self._today = today
 
     def __enter__(self) -> "KnowledgeBase":
         return self
@@ -74,23 +114,62 @@ class KnowledgeBase:
         levers: Sequence[str] = (),
         hardware_kind: HardwareKind | None = None,
         k: int = 3,
+        ranking: Ranking = "hybrid",
     ) -> tuple[RetrievedNote, ...]:
-        """The k notes nearest to `query` among those of the phase, the hardware kind, and any of the causes or levers.
+        """The k best notes for `query` among those of the phase, the hardware kind, and any of the causes or levers.
 
-        The front matter is filtered first. Without causes and levers all notes of the phase qualify; a cause no note
-        names ("unknown") qualifies none by itself. One result a note, its nearest passage; equal similarity: by
-        chunk id. Empty where nothing qualifies.
+        Without causes and levers all notes of the phase qualify; a cause no note names ("unknown") qualifies none by
+        itself. One result a note, with its nearest passage. ranking: "embedding" and "keyword" rank by one alone, for
+        comparison. Superseded notes come last. Equal places: by similarity, then by id. Empty where nothing qualifies.
         InvalidDescription: empty or long query, k out of range. UnknownName: a phase, cause, lever or kind nobody
         knows. KnowledgeUnavailable: store or embedding model cannot be used.
         """
         _check(query, phase, causes, levers, hardware_kind, k)
-        if self._store.count() == 0:
-            return ()
-        vector = self._embedder.embed([query])[0]
         conditions = _conditions(phase, causes, levers, hardware_kind)
-        limit = k * _PASSAGES_PER_NOTE
+        filed = self._filed(conditions)
+        if not filed:
+            return ()
+        words = expanded(query)
+        vector = self._embedder.embed([words])[0]
+        nearest = self._nearest(vector, conditions, max(k, _DEPTH))
+        by_words = bm25(words, {note: one.subject for note, one in filed.items()})
+        near_rank = ranks({note: match.similarity for note, match in nearest.items()})
+        word_rank = ranks(by_words)
+        rankings = {
+            "hybrid": [near_rank, word_rank],
+            "embedding": [near_rank],
+            "keyword": [word_rank],
+        }
+        score = reciprocal_rank(rankings[ranking])
+
+        def place(note: str) -> tuple[bool, float, float, str]:
+            likeness = nearest[note].similarity if note in nearest else -1.0
+            # a note that came while this search ran has a passage and no claim yet
+            superseded = note in filed and filed[note].chunk.superseded
+            return superseded, -score[note], -likeness, note
+
+        chosen = sorted(score, key=place)[:k]
+        far = [note for note in chosen if note not in nearest]
+        nearest |= self._nearest(vector, [*conditions, {"note_id": {"$in": far}}], len(far)) if far else {}
+        today = self._today() if self._today is not None else None
+        return tuple(
+            _retrieved(nearest[note], by_words.get(note, 0.0), near_rank.get(note), word_rank.get(note), today)
+            for note in chosen
+            if note in nearest
+        )
+
+    def _filed(self, conditions: list[dict[str, Any]]) -> dict[str, _Filed]:
+        """Every note that passes the filter."""
+        claims: dict[str, list[Chunk]] = {}
+        for chunk in self._store.select({"$and": [*conditions, {"slug": "claim"}]}):
+            claims.setdefault(chunk.note_id, []).append(chunk)
+        return {note: _Filed(parts[0], _subject(parts)) for note, parts in claims.items()}
+
+    def _nearest(self, vector: NDArray[np.float32], conditions: list[dict[str, Any]], notes: int) -> dict[str, Match]:
+        """The nearest passage of each of the nearest notes, by note id."""
+        limit = notes * _PASSAGES_PER_NOTE
         best: dict[str, Match] = {}
-        while len(best) < k:
+        while len(best) < notes:
             # a long note may fill a whole answer with its passages: ask again without the notes already found
             others = [{"note_id": {"$nin": list(best)}}] if best else []
             matches = self._store.query(vector, where=_joined("$and", conditions + others), limit=limit)
@@ -98,7 +177,7 @@ class KnowledgeBase:
                 best.setdefault(match.chunk.note_id, match)
             if len(matches) < limit:
                 break
-        return tuple(_retrieved(match) for match in list(best.values())[:k])
+        return dict(list(best.items())[:notes])
 
     def past(self, question: PastQuestion, *, k: int = 5) -> tuple[PastMatch, ...]:
         """The k past optimisations nearest to a job, exact matches first; see `History.past`.
@@ -164,7 +243,15 @@ def _joined(operator: str, conditions: list[dict[str, Any]]) -> dict[str, Any]:
     return conditions[0] if len(conditions) == 1 else {operator: conditions}
 
 
-def _retrieved(match: Match) -> RetrievedNote:
+def _subject(claim: Sequence[Chunk]) -> Subject:
+    first = claim[0]
+    names = (*first.levers, *first.causes)
+    return Subject(first.title, first.aliases, names, " ".join(chunk.text for chunk in claim))
+
+
+def _retrieved(
+    match: Match, keyword_score: float, embedding_rank: int | None, keyword_rank: int | None, today: date | None
+) -> RetrievedNote:
     chunk = match.chunk
     return RetrievedNote(
         note_id=chunk.note_id,
@@ -176,4 +263,9 @@ def _retrieved(match: Match) -> RetrievedNote:
         levers=chunk.levers,
         causes=chunk.causes,
         rule=from_text(chunk.rule) if chunk.rule else None,
+        keyword_score=keyword_score,
+        embedding_rank=embedding_rank,
+        keyword_rank=keyword_rank,
+        chips=chunk.chips,
+        stale=stale_on(today, outdated=chunk.outdated, valid_until=chunk.valid_until),
     )

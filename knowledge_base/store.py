@@ -24,9 +24,9 @@ from projector.errors import KnowledgeUnavailable, StoreBusy
 
 COLLECTION = "shardwise-notes"
 # raise when stored fields or their meaning change: older stores are rebuilt
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _BATCH = 500
-_LISTS = ("levers", "causes", "phases", "hardware", "sources")
+_LISTS = ("levers", "causes", "phases", "hardware", "sources", "aliases", "chips")
 
 
 @dataclass(frozen=True)
@@ -131,6 +131,12 @@ class NoteStore:
         rows = zip(found["documents"][0], found["metadatas"][0], found["distances"][0], strict=True)
         matches = [Match(_chunk(metadata, text), _similarity(distance)) for text, metadata, distance in rows]
         return sorted(matches, key=lambda match: (-match.similarity, match.chunk.chunk_id))
+
+    def select(self, where: Mapping[str, Any]) -> list[Chunk]:
+        """Every chunk that passes `where`, a Chroma metadata filter, in order of note and place."""
+        with self._opened() as collection:
+            found = collection.get(where=dict(where), include=["documents", "metadatas"])
+        return sorted(_chunks(found), key=lambda chunk: (chunk.note_id, chunk.order))
 
     def get_chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk with an id, or None."""
@@ -266,6 +272,9 @@ def _metadata(chunk: Chunk) -> dict[str, Any]:
         "order": chunk.order,
         "record_hash": chunk.record_hash,
         "rule": chunk.rule,
+        "outdated": chunk.outdated,
+        "valid_until": chunk.valid_until,
+        "superseded": chunk.superseded,
         # Chroma refuses an empty list
         **{name: values for name, values in lists.items() if values},
     }
@@ -280,7 +289,10 @@ def _chunk(metadata: Mapping[str, Any], text: str) -> Chunk:
         slug=metadata["slug"],
         order=metadata["order"],
         text=text,
-        rule=metadata.get("rule") or "",
+        rule=metadata["rule"],
+        outdated=metadata["outdated"],
+        valid_until=metadata["valid_until"],
+        superseded=metadata["superseded"],
         **lists,
     )
 

@@ -173,8 +173,9 @@ def test_the_planner_reaches_most_notes(knowledge: KnowledgeBase) -> None:
 def test_results_repeat_and_equal_exhaustive_search(knowledge: KnowledgeBase, minilm: MiniLmEmbedder) -> None:
     """The approximate index of Chroma misses nothing at this size."""
     query = "collectives wait for the network"
-    found = knowledge.search(query, phase="training", k=10)
-    assert found == knowledge.search(query, phase="training", k=10)
+    found = knowledge.search(query, phase="training", k=10, ranking="embedding")
+    assert found == knowledge.search(query, phase="training", k=10, ranking="embedding")
+    assert found[0].embedding_rank == 1
     chunks = [chunk for note in NOTES if "training" in note.phases for chunk in knowledge.get_note(note.id)]
     cosines = minilm.embed([chunk.embedded_text for chunk in chunks]) @ minilm.embed([query])[0]
     best: dict[str, float] = {}
