@@ -1,14 +1,15 @@
-"""Abbreviations of the field in words: a query that says HSDP should find a note that says hybrid sharding.
+"""The field's words for what a query says otherwise: abbreviations (HSDP), and plain words (a card, a box, a filler).
 
-One line a short form; several short forms of one thing are written on its line. A form is matched as a whole token
-(`keyword.tokens`), so no form may be an English word. An expansion is added to a query, and takes nothing from it.
+One line a meaning; several forms of it are written on its line. A form is matched as a whole token (`keyword.tokens`),
+so an abbreviation may not be an English word of another meaning. An expansion is added to a query, and takes nothing
+from it: a plain word that was meant plainly costs little.
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-_LINES: Final = """
+_ABBREVIATIONS: Final = """
 a2a alltoall: all-to-all exchange of experts, dispatch and combine
 ac gc: activation recompute, checkpointing
 ag: all-gather
@@ -78,6 +79,41 @@ zero-2 zero2: optimizer and gradients sharded, weights kept
 zero-3 zero3: fully sharded weights, gathered for each layer
 """
 
+_PLAIN_WORDS: Final = """
+accelerator accelerators card cards: chip, GPU, rank
+answer answers reply replies: decode, output tokens, response
+bit bits: quantised format
+box boxes machine machines server servers: node
+cable cables wire: link, network
+cluster: chips, nodes
+copied copies copy duplicate duplicated: replicas, replicated
+crash crashes crashed: out of memory
+disk ssd: storage, input
+discard discarded throw thrown drop dropped: dropped
+document documents essay: long prompt, long sequence
+filler: padding
+freeze freezes stutter stutters hiccup: latency spikes, time per token
+guess guesses guessing: draft tokens, speculation
+history conversation chat: prefix, KV cache
+hidden hide hides cover covers: overlap
+idle bored: idle, waiting
+intermediate: activations of the forward pass
+iteration iterations: step
+layers: pipeline stages
+neighbour neighbours neighbor neighbors: inside a node
+parameters params: weights
+person people user users customers: concurrent requests, batch
+popular favourite: hot, imbalance
+question questions: prompt, prefill
+recompute recomputed twice: activation recompute, checkpointing
+slot slots: capacity, bubble
+specialist specialists: experts, mixture of experts
+split splits divide divided cut: shard, parallelism
+updates: gradients, optimizer
+vocabulary dictionary: vocabulary, logits
+word words: tokens
+"""
+
 
 def _parsed(lines: str) -> dict[str, str]:
     found: dict[str, str] = {}
@@ -87,4 +123,4 @@ def _parsed(lines: str) -> dict[str, str]:
     return found
 
 
-EXPANSIONS: Final[Mapping[str, str]] = MappingProxyType(_parsed(_LINES))
+EXPANSIONS: Final[Mapping[str, str]] = MappingProxyType(_parsed(_ABBREVIATIONS) | _parsed(_PLAIN_WORDS))
