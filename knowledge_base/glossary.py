@@ -10,16 +10,24 @@ from types import MappingProxyType
 from typing import Final
 
 _ABBREVIATIONS: Final = """
+1f1b: pipeline schedule, bubble
 a2a alltoall: all-to-all exchange of experts, dispatch and combine
-ac gc: activation recompute, checkpointing
+ac: activation recompute, checkpointing
+act acts: activations
 ag: all-gather
-ar: all-reduce
 apc: prefix caching
+ar: all-reduce
+attn: attention
 awq gptq w4a16: weight-only 4-bit weights
 bs: batch size
+bw: bandwidth
 ce: cross-entropy loss, logits
+ckpt: checkpoint
+comm comms: communication
+conc: concurrency
 cp: context parallelism
 cpu ram dram: host memory
+ctx: context length
 cudagraph cudagraphs: CUDA graphs
 dbo tbo: two micro-batch overlap of the exchange, dual batch
 dcn: data-centre network between slices
@@ -28,47 +36,71 @@ deepep: expert dispatch and combine, fused all-to-all dispatcher
 dp: data parallelism
 dpa: attention data parallelism
 dualpipe: bidirectional pipeline schedule
+e4m3 e5m2: fp8
 eagle medusa mtp: speculative decoding, draft tokens
+efa ib infiniband rdma roce ethernet: network between nodes
 ep: expert parallelism
+eplb: expert load balancing, redundant experts
 etp: expert tensor parallelism, slicing experts
 fa2 fa3 flashattention flashinfer fa: attention kernels, backend
+ffn mlp: feed-forward layer
 fsdp fsdp2: fully sharded data parallelism
 full-shard: ZeRO-3 full sharding, weights
+ga gas: gradient accumulation
 gemm gemms: matrix multiplication
+gmm: grouped GEMM of experts
 gqa: grouped-query attention, KV heads
+grad grads: gradients
 grpo ppo rlhf: RL step, rollout, policy update
+gspmd shardy xla: compiler, partitioner, sharding rules
 hfu: utilisation that counts recomputed FLOP
 hsdp: hybrid sharding inside a node, replicated across nodes
 ici: torus links of a TPU slice
+isl: prompt length
 itl tpot tbt: time per token, inter-token latency
 kv: KV cache, keys and values
+kvcache: KV cache
+lat: latency
+lm-head lmhead: logits, output layer
 lora qlora peft: adapters, fine-tuning with frozen weights
 mbs: micro-batch
+mem: memory
 mfu: utilisation
 mla: latent attention
 moe: mixture of experts
 mxfp4 mxfp8 nvfp4: block-scaled formats
 nccl rccl: collectives
 nvl72: rack-scale NVLink domain
+nvlink nvswitch: fast domain inside a node
 nvls: in-switch all-reduce
 offload: host memory
 oom: out of memory, capacity
+opt optim: optimizer
+osl: output length
 p2p: send and receive, ring
+param params: weights
 pcie: no NVLink, PCIe
 pd: separate prefill and decode pools, disaggregation
 pp: pipeline parallelism, stages
+preempt preempted preemption evicted: KV cache full, requests computed again
 qps rps: load, requests per second
 remat: activation recompute
 rl: reinforcement learning
 rs: reduce-scatter
+seq seqlen: sequence length
 sft: fine-tuning
 shard-grad-op: ZeRO-2, weights kept gathered after the forward pass
 sp: sequence parallelism
+spec: speculative decoding
+swap swapping: host memory
 symm-mem: asynchronous tensor parallelism
 te: fp8 training
+thpt tput: throughput
 tp: tensor parallelism
 ttft: time to first token
 ulysses: all-to-all context parallelism
+util: utilisation
+vocab: vocabulary, logits
 vp vpp: interleaved virtual pipeline stages
 w8a8: fp8 weights and activations
 xgmi: links between AMD GPUs
@@ -101,7 +133,7 @@ intermediate: activations of the forward pass
 iteration iterations: step
 layers: pipeline stages
 neighbour neighbours neighbor neighbors: inside a node
-parameters params: weights
+parameters: weights
 person people user users customers: concurrent requests, batch
 popular favourite: hot, imbalance
 question questions: prompt, prefill

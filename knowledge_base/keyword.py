@@ -21,7 +21,9 @@ B = 0.75
 NAMING_WEIGHT = 3
 _TOKEN = re.compile(r"[a-z0-9]+(?:[-_/+.][a-z0-9]+)*")
 _JOINTS = re.compile(r"[-_/+.]")
-_ENDINGS = ("ings", "ing", "ed", "es", "s")
+_AXIS = re.compile("etp|[cdeptv]p")
+_DEGREES = re.compile(f"(?:(?:{_AXIS.pattern})[0-9]+)+")
+_ENDINGS = ("ations", "ation", "ating", "ated", "ates", "ate", "ings", "ing", "ed", "es", "e", "s")
 _SHORTEST_STEM = 4
 _STOP_WORDS = frozenset(
     re.findall(
@@ -48,11 +50,15 @@ class Subject:
 
 
 def tokens(text: str) -> list[str]:
-    """Words in lower case; a compound (all-to-all, zero-3, max_num_seqs) as a whole and in its parts."""
+    """Words in lower case; a compound (all-to-all, zero-3, max_num_seqs) as a whole and in its parts.
+
+    Degrees (tp8, pp2tp8) give the names of their axes as well, without the numbers.
+    """
     found = []
     for word in _TOKEN.findall(text.lower()):
         parts = _JOINTS.split(word)
-        found += [*(["-".join(parts)] if len(parts) > 1 else []), *parts]
+        degrees = [axis for part in parts if _DEGREES.fullmatch(part) for axis in _AXIS.findall(part)]
+        found += [*(["-".join(parts)] if len(parts) > 1 else []), *parts, *degrees]
     return found
 
 
@@ -116,7 +122,8 @@ def _telling(words: Iterable[str]) -> Iterable[str]:
 
 
 def _stem(word: str) -> str:
-    """Plural and verb endings off, where enough is left: batches, batching and batched are one word."""
+    """Endings off, where enough is left: batches, batching and batched are one word, as are both spellings of -ize."""
+    word = word.replace("iz", "is")
     if word.endswith("ies") and len(word) > _SHORTEST_STEM:
         return word[:-3] + "y"
     if word.endswith("ss"):

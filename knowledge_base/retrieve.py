@@ -1,25 +1,27 @@
 """KnowledgeBase: the notes that bear on a diagnosis, best first, each with its nearest passage and its sources.
 
-The front matter is filtered first. What passes is ranked twice, by the cosine of query and passage and by the words
-they share (BM25), and the two rankings are fused by reciprocal rank.
+The front matter is filtered first. What passes is ranked by the cosine of query and passage; by the words shared with
+what the note says it is about, and with all it says (BM25); and by how early it lists a cause asked for. The rankings
+are fused by reciprocal rank.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knowledge_base.chunk import Chunk
 from knowledge_base.embed import Embedder
-from knowledge_base.fuse import ranks, reciprocal_rank
+from knowledge_base.fuse import reciprocal_rank
 from knowledge_base.history_files import bundled_history
 from knowledge_base.history_match import History
-from knowledge_base.keyword import Subject, bm25, expanded
+from knowledge_base.keyword import expanded
 from knowledge_base.note import HARDWARE_KINDS, PHASES, HardwareKind
 from knowledge_base.past import PastMatch, PastQuestion
+from knowledge_base.places import Places, Ranking, filed_notes, placed
 from knowledge_base.rule import NoteRule, from_text
 from knowledge_base.staleness import stale_on
 from knowledge_base.store import Match, NoteStore
@@ -30,7 +32,6 @@ from projector.specs.plan import Phase
 
 MAX_QUERY_CHARACTERS = 2_000
 MAX_RESULTS = 50
-Ranking = Literal["hybrid", "embedding", "keyword"]
 # notes the ranking by embedding reaches down to; one further away is not found by what it means
 _DEPTH = 50
 _PASSAGES_PER_NOTE = 8
@@ -41,9 +42,9 @@ class RetrievedNote:
     """A note with its nearest passage. `quote` and `title` are the author's text: data, never instructions or markup.
 
     similarity: cosine of query and passage, in [-1, 1]. rule: the note's inequality with its notation; None where the
-    store holds none. keyword_score: BM25, 0 where no word is shared. embedding_rank, keyword_rank: its place in either
-    ranking, 1 the best; None where it has none. chips: whose figures its worked number uses; () for none in particular.
-    stale: why the note is out of date, empty where it is not.
+    store holds none. keyword_score: BM25 with what the note is about, 0 where no word is shared. embedding_rank,
+    keyword_rank, body_rank, filing_rank: its place in each ranking, 1 the best; None where it has none. chips: whose
+    figures its worked number uses; () for none in particular. stale: why the note is out of date; empty: it is not.
     """
 
     note_id: str
@@ -58,16 +59,10 @@ class RetrievedNote:
     keyword_score: float = 0.0
     embedding_rank: int | None = None
     keyword_rank: int | None = None
+    body_rank: int | None = None
+    filing_rank: int | None = None
     chips: tuple[str, ...] = ()
     stale: str = ""
-
-
-@dataclass(frozen=True)
-class _Filed:
-    """A note that passes the filter: its first passage, which has all its front matter, and its whole claim."""
-
-    chunk: Chunk
-    subject: Subject
 
 
 class KnowledgeBase:
@@ -126,44 +121,27 @@ class KnowledgeBase:
         """
         _check(query, phase, causes, levers, hardware_kind, k)
         conditions = _conditions(phase, causes, levers, hardware_kind)
-        filed = self._filed(conditions)
+        filed = filed_notes(self._store.select(_joined("$and", conditions)))
         if not filed:
             return ()
         words = expanded(query)
         vector = self._embedder.embed([words])[0]
         nearest = self._nearest(vector, conditions, max(k, _DEPTH))
-        by_words = bm25(words, {note: one.subject for note, one in filed.items()})
-        near_rank = ranks({note: match.similarity for note, match in nearest.items()})
-        word_rank = ranks(by_words)
-        rankings = {
-            "hybrid": [near_rank, word_rank],
-            "embedding": [near_rank],
-            "keyword": [word_rank],
-        }
-        score = reciprocal_rank(rankings[ranking])
+        likeness = {note: match.similarity for note, match in nearest.items()}
+        places = placed(words, filed, likeness, causes)
+        score = reciprocal_rank(places.weighted(ranking))
 
-        def place(note: str) -> tuple[bool, float, float, str]:
-            likeness = nearest[note].similarity if note in nearest else -1.0
-            # a note that came while this search ran has a passage and no claim yet
+        def order(note: str) -> tuple[bool, float, float, str]:
+            # a note that was added while this search ran may have a passage and not be filed yet
             superseded = note in filed and filed[note].chunk.superseded
-            return superseded, -score[note], -likeness, note
+            return superseded, -score[note], -likeness.get(note, -1.0), note
 
-        chosen = sorted(score, key=place)[:k]
+        chosen = sorted(score, key=order)[:k]
         far = [note for note in chosen if note not in nearest]
         nearest |= self._nearest(vector, [*conditions, {"note_id": {"$in": far}}], len(far)) if far else {}
         today = self._today() if self._today is not None else None
-        return tuple(
-            _retrieved(nearest[note], by_words.get(note, 0.0), near_rank.get(note), word_rank.get(note), today)
-            for note in chosen
-            if note in nearest
-        )
-
-    def _filed(self, conditions: list[dict[str, Any]]) -> dict[str, _Filed]:
-        """Every note that passes the filter."""
-        claims: dict[str, list[Chunk]] = {}
-        for chunk in self._store.select({"$and": [*conditions, {"slug": "claim"}]}):
-            claims.setdefault(chunk.note_id, []).append(chunk)
-        return {note: _Filed(parts[0], _subject(parts)) for note, parts in claims.items()}
+        found = (note for note in chosen if note in nearest)
+        return tuple(_retrieved(nearest[note], places, today) for note in found)
 
     def _nearest(self, vector: NDArray[np.float32], conditions: list[dict[str, Any]], notes: int) -> dict[str, Match]:
         """The nearest passage of each of the nearest notes, by note id."""
@@ -243,15 +221,7 @@ def _joined(operator: str, conditions: list[dict[str, Any]]) -> dict[str, Any]:
     return conditions[0] if len(conditions) == 1 else {operator: conditions}
 
 
-def _subject(claim: Sequence[Chunk]) -> Subject:
-    first = claim[0]
-    names = (*first.levers, *first.causes)
-    return Subject(first.title, first.aliases, names, " ".join(chunk.text for chunk in claim))
-
-
-def _retrieved(
-    match: Match, keyword_score: float, embedding_rank: int | None, keyword_rank: int | None, today: date | None
-) -> RetrievedNote:
+def _retrieved(match: Match, places: Places, today: date | None) -> RetrievedNote:
     chunk = match.chunk
     return RetrievedNote(
         note_id=chunk.note_id,
@@ -263,9 +233,11 @@ def _retrieved(
         levers=chunk.levers,
         causes=chunk.causes,
         rule=from_text(chunk.rule) if chunk.rule else None,
-        keyword_score=keyword_score,
-        embedding_rank=embedding_rank,
-        keyword_rank=keyword_rank,
+        keyword_score=places.keyword_score.get(chunk.note_id, 0.0),
+        embedding_rank=places.embedding.get(chunk.note_id),
+        keyword_rank=places.keyword.get(chunk.note_id),
+        body_rank=places.body.get(chunk.note_id),
+        filing_rank=places.filing.get(chunk.note_id),
         chips=chunk.chips,
         stale=stale_on(today, outdated=chunk.outdated, valid_until=chunk.valid_until),
     )

@@ -2,11 +2,14 @@
 
     python -m tests.validation.retrieval
 
-`retrieval_queries.jsonl` holds labelled queries. Those named q were written before anything was tuned: odd numbers tuned
-the ranking, even ones test it. Its misses in the test half led to the plain words of the glossary, so that half is no
-longer unseen; those named f are: they were written after the ranking was fixed, and changed nothing. A query counts at k by the share of its answering notes among the first
-k (of k, where there are more); "any" is whether at least one is there. Queries without an answer score abstention: the
-similarity of the first note should lie below that from which planning takes a note as evidence.
+`retrieval_queries.jsonl` holds labelled queries. Those named q were written before anything was tuned: odd ones tune
+the ranking, even ones test it. Misses of the test part led to the plain words of the glossary: it is no longer unseen.
+Those named f were written after that; their misses led to abbreviations of the glossary, the ranking by body and the
+one by filing (whose weights q decided). Those named u are unseen: written after everything, they changed nothing.
+
+A query counts at k by the share of its answering notes among the first k (of k, where there are more); "any" is whether
+at least one is there. Queries without an answer score abstention: the similarity of the first note should lie below
+that from which planning takes a note as evidence.
 """
 
 import json
@@ -23,14 +26,15 @@ from agents.planning.standings import LEAST_SIMILARITY
 from knowledge_base.embed import MiniLmEmbedder
 from knowledge_base.index import open_knowledge_base
 from knowledge_base.note import HardwareKind
-from knowledge_base.retrieve import KnowledgeBase, Ranking, RetrievedNote
+from knowledge_base.places import Ranking
+from knowledge_base.retrieve import KnowledgeBase, RetrievedNote
 from projector.specs.bottleneck import Cause
 from projector.specs.plan import Phase
 
 QUERIES: Final = Path(__file__).with_name("retrieval_queries.jsonl")
 RANKINGS: Final[tuple[Ranking, ...]] = get_args(Ranking)
 DEPTHS: Final = (1, 3, 5)
-PARTS: Final = ("tuning", "test", "fresh")
+PARTS: Final = ("tuning", "test", "fresh", "unseen")
 RESAMPLES: Final = 10_000
 SEED: Final = 20261201
 _K: Final = 50
@@ -51,8 +55,9 @@ class Query:
 
     @property
     def part(self) -> str:
-        """Odd numbers tune, even ones test; f: fresh."""
-        return PARTS[2] if self.id.startswith("f") else PARTS[(int(self.id[1:]) + 1) % 2]
+        """q: odd numbers tune, even ones test; f: fresh; u: unseen."""
+        later = {"f": "fresh", "u": "unseen"}
+        return later.get(self.id[0]) or PARTS[(int(self.id[1:]) + 1) % 2]
 
 
 @dataclass(frozen=True)
@@ -160,7 +165,7 @@ def main() -> None:
     found = {r: {i: [note.note_id for note in answer] for i, answer in notes[r].items()} for r in RANKINGS}
     first = {i: max(note.similarity for note in answer[:1]) for i, answer in notes["hybrid"].items()}
     print(f"{len(queries)} queries over {report.notes} notes, {report.chunks} passages")
-    for part in PARTS:
+    for part in dict.fromkeys(one.part for one in queries):
         print("\n".join(lines_of(part, queries, found)))
         print(abstention(part, queries, first))
 
