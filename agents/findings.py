@@ -77,7 +77,7 @@ class Diagnosis(Record):
 
 
 class Citation(Record):
-    """A retrieved note a proposal rests on."""
+    """A retrieved note a proposal rests on, and what speaks against leaning on it."""
 
     note_id: str
     chunk_id: str
@@ -85,6 +85,17 @@ class Citation(Record):
     quote: str = Field(description="the passage that was retrieved")
     sources: tuple[str, ...]
     similarity: float
+    stale: str = Field("", description="why the note is out of date; empty: it is not")
+    other_hardware: str = Field(
+        "", description="whose figures its worked number uses, where that is not the job's chip"
+    )
+    contradicts: tuple[str, ...] = Field((), description="ids of notes that say the opposite of this plan")
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What to bear in mind, a phrase each."""
+        disputed = f"contradicted for this plan by {', '.join(self.contradicts)}" if self.contradicts else ""
+        return tuple(text for text in (self.stale and f"stale: {self.stale}", self.other_hardware, disputed) if text)
 
 
 class Change(Record):

@@ -5,8 +5,8 @@ from typing import Any, cast
 
 from app.schemas_knowledge import FoundNote, IndexReport, KnowledgeAnswer, NoteAdded, NoteLinks
 from app.wiring import KnowledgeOwner
-from knowledge_base.note import PHASES, HardwareKind, parse_note
-from knowledge_base.retrieve import KnowledgeBase, RetrievedNote
+from knowledge_base.note import HardwareKind, parse_note
+from knowledge_base.retrieve import KnowledgeBase
 from projector.errors import StoreBusy
 from projector.specs.bottleneck import Cause
 from projector.specs.plan import Phase
@@ -24,24 +24,20 @@ def search(
     hardware_kind: str | None = None,
     k: int = DEFAULT_K,
 ) -> KnowledgeAnswer:
-    """The k notes nearest to the query; without a phase those of training and serving together.
+    """The k best notes for the query; without a phase those of training and serving together.
 
     InvalidDescription, UnknownName and KnowledgeUnavailable as `KnowledgeBase.search`.
     """
     # names come from outside: the knowledge base itself refuses those that nobody knows
-    filters: dict[str, Any] = {"causes": causes, "levers": levers, "hardware_kind": hardware_kind, "k": k}
-    best: dict[str, RetrievedNote] = {}
-    for each in PHASES if phase is None else (phase,):
-        # the nearest passage of a note that serves both phases is the same in either
-        best |= {note.note_id: note for note in knowledge.search(query, phase=cast(Phase, each), **filters)}
-    nearest = sorted(best.values(), key=lambda note: (-note.similarity, note.chunk_id))[:k]
+    filters: dict[str, Any] = {"phase": phase, "causes": causes, "levers": levers, "hardware_kind": hardware_kind}
+    found = knowledge.search(query, k=k, **filters)
     return KnowledgeAnswer(
         query=query,
         phase=cast(Phase | None, phase),
         causes=cast(tuple[Cause, ...], tuple(causes)),
         levers=tuple(levers),
         hardware_kind=cast(HardwareKind | None, hardware_kind),
-        notes=tuple(FoundNote.of(note) for note in nearest),
+        notes=tuple(FoundNote.of(note) for note in found),
     )
 
 

@@ -35,6 +35,13 @@ class FoundNote(Record):
     similarity: float
     levers: tuple[str, ...]
     causes: tuple[str, ...]
+    keyword_score: float = Field(description="BM25 with what the note is about; 0: no word is shared")
+    embedding_rank: int | None = Field(description="place by similarity among all that qualify; None: beyond 30")
+    keyword_rank: int | None = Field(description="place by keyword score; None: no word is shared")
+    body_rank: int | None = Field(description="place by words shared with all it says; None: none is")
+    filing_rank: int | None = Field(description="place by how early it lists a cause asked for; None: none was")
+    chips: tuple[str, ...] = Field(description="whose figures its worked number uses")
+    stale: str = Field(description="why the note is out of date; empty: it is not")
     links: NoteLinks
 
     @classmethod

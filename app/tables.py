@@ -197,7 +197,7 @@ def _show_proposal(out: Console, proposal: Proposal) -> None:
     for risk in proposal.risks:
         bullet(out, f"risk: {risk}")
     for citation in proposal.citations:
-        bullet(out, f"see: {citation.title} [{citation.chunk_id}]")
+        bullet(out, f"see: {citation.title} [{'; '.join((citation.chunk_id, *citation.caveats))}]")
         for source in citation.sources:
             paragraph(out, source, indent="      ")
 

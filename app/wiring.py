@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import Protocol
@@ -148,6 +148,11 @@ def close_advisor(advisor: Advisor) -> None:
         close()
 
 
+def _today() -> date:
+    """The day by which notes may be out of date."""
+    return datetime.now(UTC).date()
+
+
 class KnowledgeOwner:
     """The knowledge base of one process: opened once, by whoever needs it first; a failed opening is tried again."""
 
@@ -237,9 +242,13 @@ class KnowledgeOwner:
         host, port, folders = self._settings.chroma_host, self._settings.chroma_port, self.shelf.folders()
         history = self.outcomes.history
         if host is not None:
-            base, report = connect_knowledge_base(host, port, self._embedder, folders=folders, history=history)
+            base, report = connect_knowledge_base(
+                host, port, self._embedder, folders=folders, history=history, today=_today
+            )
         else:
-            base, report = open_knowledge_base(self._store_dir, self._embedder, folders=folders, history=history)
+            base, report = open_knowledge_base(
+                self._store_dir, self._embedder, folders=folders, history=history, today=_today
+            )
         self._counted(report)
         if report.rebuilt_because is not None:
             _log.warning("knowledge store rebuilt: %s", report.rebuilt_because)

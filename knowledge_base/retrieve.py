@@ -5,6 +5,7 @@ what the note says it is about, and with all it says (BM25); and by how early it
 are fused by reciprocal rank.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -21,7 +22,7 @@ from knowledge_base.history_match import History
 from knowledge_base.keyword import expanded
 from knowledge_base.note import HARDWARE_KINDS, PHASES, HardwareKind
 from knowledge_base.past import PastMatch, PastQuestion
-from knowledge_base.places import Places, Ranking, filed_notes, placed
+from knowledge_base.places import Filed, Places, Ranking, filed_notes, placed
 from knowledge_base.rule import NoteRule, from_text
 from knowledge_base.staleness import stale_on
 from knowledge_base.store import Match, NoteStore
@@ -32,9 +33,11 @@ from projector.specs.plan import Phase
 
 MAX_QUERY_CHARACTERS = 2_000
 MAX_RESULTS = 50
-# notes the ranking by embedding reaches down to; one further away is not found by what it means
-_DEPTH = 50
-_PASSAGES_PER_NOTE = 8
+# notes the ranking by embedding reaches down to; one further away is not found by what it means (30 and 50 are alike)
+_DEPTH = 30
+_PASSAGES_PER_NOTE = 4
+# filters whose notes are remembered; planning uses some tens
+_MOST_FILTERS = 256
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class KnowledgeBase:
         self._embedder = embedder
         self._history = history
         self._today = today
+        self._known: dict[str, dict[str, Filed]] = {}
+        self._known_at: int | None = None
 
     def __enter__(self) -> "KnowledgeBase":
         return self
@@ -104,7 +109,7 @@ class KnowledgeBase:
         self,
         query: str,
         *,
-        phase: Phase,
+        phase: Phase | None,
         causes: Sequence[Cause] = (),
         levers: Sequence[str] = (),
         hardware_kind: HardwareKind | None = None,
@@ -113,15 +118,16 @@ class KnowledgeBase:
     ) -> tuple[RetrievedNote, ...]:
         """The k best notes for `query` among those of the phase, the hardware kind, and any of the causes or levers.
 
-        Without causes and levers all notes of the phase qualify; a cause no note names ("unknown") qualifies none by
-        itself. One result a note, with its nearest passage. ranking: "embedding" and "keyword" rank by one alone, for
-        comparison. Superseded notes come last. Equal places: by similarity, then by id. Empty where nothing qualifies.
+        phase None: of any. Without causes and levers all notes of the phase qualify; a cause no note names ("unknown")
+        qualifies none by itself. One result a note, with its nearest passage. ranking: "embedding" and "keyword" rank
+        by one alone, for comparison. Superseded notes come last. Equal places: by similarity, then by id. Empty where
+        nothing qualifies.
         InvalidDescription: empty or long query, k out of range. UnknownName: a phase, cause, lever or kind nobody
         knows. KnowledgeUnavailable: store or embedding model cannot be used.
         """
         _check(query, phase, causes, levers, hardware_kind, k)
         conditions = _conditions(phase, causes, levers, hardware_kind)
-        filed = filed_notes(self._store.select(_joined("$and", conditions)))
+        filed = self._filed(_joined("$and", conditions))
         if not filed:
             return ()
         words = expanded(query)
@@ -142,6 +148,18 @@ class KnowledgeBase:
         today = self._today() if self._today is not None else None
         found = (note for note in chosen if note in nearest)
         return tuple(_retrieved(nearest[note], places, today) for note in found)
+
+    def _filed(self, condition: dict[str, Any]) -> dict[str, Filed]:
+        """The notes that pass; remembered while the store stays as it is, where this process alone changes it."""
+        revision = self._store.revision
+        if revision is None:
+            return filed_notes(self._store.select(condition))
+        if self._known_at != revision or len(self._known) >= _MOST_FILTERS:
+            self._known, self._known_at = {}, revision
+        known, key = self._known, json.dumps(condition)
+        if key not in known:
+            known[key] = filed_notes(self._store.select(condition))
+        return known[key]
 
     def _nearest(self, vector: NDArray[np.float32], conditions: list[dict[str, Any]], notes: int) -> dict[str, Match]:
         """The nearest passage of each of the nearest notes, by note id."""
@@ -180,7 +198,7 @@ class KnowledgeBase:
 
 
 def _check(
-    query: str, phase: str, causes: Sequence[str], levers: Sequence[str], hardware_kind: str | None, k: int
+    query: str, phase: str | None, causes: Sequence[str], levers: Sequence[str], hardware_kind: str | None, k: int
 ) -> None:
     if not query.strip():
         raise InvalidDescription("the query is empty", hint="say what is slow, for example 'exposed all-reduce'")
@@ -191,7 +209,7 @@ def _check(
     if not 1 <= k <= MAX_RESULTS:
         raise InvalidDescription(f"k {k} is not within 1 to {MAX_RESULTS}")
     named: tuple[tuple[str, Sequence[str], Sequence[str]], ...] = (
-        ("phase", [phase], PHASES),
+        ("phase", [phase] if phase is not None else [], PHASES),
         ("cause", causes, CAUSES),
         ("lever", levers, [lever.name for lever in LEVERS]),
         ("hardware kind", [hardware_kind] if hardware_kind is not None else [], HARDWARE_KINDS),
@@ -203,10 +221,11 @@ def _check(
 
 
 def _conditions(
-    phase: str, causes: Sequence[str], levers: Sequence[str], hardware_kind: str | None
+    phase: str | None, causes: Sequence[str], levers: Sequence[str], hardware_kind: str | None
 ) -> list[dict[str, Any]]:
     """The front-matter filter as Chroma conditions that must all hold: phase, kind, and any cause or lever."""
-    conditions: list[dict[str, Any]] = [{"phases": {"$contains": phase}}]
+    # every passage has a place; Chroma refuses an empty filter
+    conditions: list[dict[str, Any]] = [{"order": {"$gte": 0}} if phase is None else {"phases": {"$contains": phase}}]
     if hardware_kind is not None:
         conditions.append({"hardware": {"$contains": hardware_kind}})
     either = [{"causes": {"$contains": name}} for name in causes]

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 from knowledge_base import chroma
 from knowledge_base.chunk import Chunk
 from knowledge_base.embed import Embedder
+from knowledge_base.stored import LISTS, chunk_of, chunks_of, metadata_of
 from projector.errors import KnowledgeUnavailable, StoreBusy
 
 COLLECTION = "shardwise-notes"
 # raise when stored fields or their meaning change: older stores are rebuilt
 SCHEMA_VERSION = 2
 _BATCH = 500
-_LISTS = ("levers", "causes", "phases", "hardware", "sources", "aliases", "chips")
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,19 @@ class NoteStore:
         connect: Callable[[], Any],
         erase: Callable[[], None],
         release: Callable[[], None] = lambda: None,
+        owned: bool = False,
     ) -> None:
-        """`connect` gives a Chroma client, `erase` removes the stored collection, `release` lets other owners in."""
+        """`connect` gives a Chroma client, `erase` removes the stored collection, `release` lets other owners in.
+
+        owned: nobody else writes to the collection.
+        """
         self._embedder_name = embedder.name
         self._dim = embedder.dim
         self._connect = connect
         self._erase = erase
         self._release = release
+        self._owned = owned
+        self._changes = 0
         self._lock = threading.RLock()
         self._client: Any = None
         self._collection: Any = None
@@ -78,6 +84,11 @@ class NoteStore:
                 chroma.close(client)
             self._release()
 
+    @property
+    def revision(self) -> int | None:
+        """Grows with every change; None where other processes may write as well."""
+        return self._changes if self._owned else None
+
     def count(self) -> int:
         """Chunks stored."""
         with self._opened() as collection:
@@ -91,28 +102,28 @@ class NoteStore:
 
     def put(self, chunks: Sequence[Chunk], vectors: NDArray[np.float32]) -> None:
         """Store chunks with their vectors, shape [len(chunks), dim]; what has the same id is replaced."""
-        with self._opened() as collection:
+        with self._changing() as collection:
             for part, rows in zip(_batches(chunks), _batches(vectors), strict=True):
                 collection.upsert(
                     ids=[chunk.chunk_id for chunk in part],
                     embeddings=np.stack(rows),
                     documents=[chunk.text for chunk in part],
-                    metadatas=[_metadata(chunk) for chunk in part],
+                    metadatas=[metadata_of(chunk) for chunk in part],
                 )
 
     def update(self, chunks: Sequence[Chunk]) -> None:
         """Replace what is stored beside the vectors of chunks that are there already."""
-        with self._opened() as collection:
+        with self._changing() as collection:
             for part in _batches(chunks):
                 # update() merges keys, and a list that became empty is a key that must go
                 collection.update(
                     ids=[chunk.chunk_id for chunk in part],
-                    metadatas=[dict.fromkeys(_LISTS) | _metadata(chunk) for chunk in part],
+                    metadatas=[dict.fromkeys(LISTS) | metadata_of(chunk) for chunk in part],
                 )
 
     def delete(self, chunk_ids: Sequence[str]) -> None:
         """Remove chunks by id."""
-        with self._opened() as collection:
+        with self._changing() as collection:
             for part in _batches(chunk_ids):
                 collection.delete(ids=part)
 
@@ -129,31 +140,32 @@ class NoteStore:
                 include=["documents", "metadatas", "distances"],
             )
         rows = zip(found["documents"][0], found["metadatas"][0], found["distances"][0], strict=True)
-        matches = [Match(_chunk(metadata, text), _similarity(distance)) for text, metadata, distance in rows]
+        matches = [Match(chunk_of(metadata, text), _similarity(distance)) for text, metadata, distance in rows]
         return sorted(matches, key=lambda match: (-match.similarity, match.chunk.chunk_id))
 
     def select(self, where: Mapping[str, Any]) -> list[Chunk]:
         """Every chunk that passes `where`, a Chroma metadata filter, in order of note and place."""
         with self._opened() as collection:
             found = collection.get(where=dict(where), include=["documents", "metadatas"])
-        return sorted(_chunks(found), key=lambda chunk: (chunk.note_id, chunk.order))
+        return sorted(chunks_of(found), key=lambda chunk: (chunk.note_id, chunk.order))
 
     def get_chunk(self, chunk_id: str) -> Chunk | None:
         """The chunk with an id, or None."""
         with self._opened() as collection:
             found = collection.get(ids=[chunk_id], include=["documents", "metadatas"])
-        chunks = _chunks(found)
+        chunks = chunks_of(found)
         return chunks[0] if chunks else None
 
     def get_note(self, note_id: str) -> tuple[Chunk, ...]:
         """The chunks of a note in reading order; empty where there is no such note."""
         with self._opened() as collection:
             found = collection.get(where={"note_id": note_id}, include=["documents", "metadatas"])
-        return tuple(sorted(_chunks(found), key=lambda chunk: chunk.order))
+        return tuple(sorted(chunks_of(found), key=lambda chunk: chunk.order))
 
     def reset(self, reason: str) -> None:
         """Replace the store by an empty one; `reason` is kept in reset_reason."""
         with self._lock, chroma.translated():
+            self._changes += 1
             if self._client is not None:
                 chroma.close(self._client)
                 self._client = self._collection = None
@@ -169,6 +181,15 @@ class NoteStore:
                 raise KnowledgeUnavailable("the knowledge store is closed", hint="open it again")
             with chroma.translated():
                 yield self._collection
+
+    @contextmanager
+    def _changing(self) -> Iterator[Any]:
+        with self._opened() as collection:
+            try:
+                yield collection
+            finally:
+                # a change that failed half-way is a change
+                self._changes += 1
 
     def _open(self) -> None:
         """Attach to what is there, or replace it."""
@@ -243,7 +264,9 @@ def open_embedded(path: Path, embedder: Embedder) -> NoteStore:
         chroma.store_files(path)
         return chroma.embedded_client(path)
 
-    return NoteStore(embedder, connect=connect, erase=lambda: chroma.erase_files(path), release=lock.release)
+    return NoteStore(
+        embedder, connect=connect, erase=lambda: chroma.erase_files(path), release=lock.release, owned=True
+    )
 
 
 def open_server(host: str, port: int, embedder: Embedder, *, ssl: bool = False) -> NoteStore:
@@ -260,45 +283,6 @@ def open_server(host: str, port: int, embedder: Embedder, *, ssl: bool = False) 
             chroma.close(client)
 
     return NoteStore(embedder, connect=connect, erase=erase)
-
-
-def _metadata(chunk: Chunk) -> dict[str, Any]:
-    lists = {name: list(getattr(chunk, name)) for name in _LISTS}
-    return {
-        "note_id": chunk.note_id,
-        "title": chunk.title,
-        "section": chunk.section,
-        "slug": chunk.slug,
-        "order": chunk.order,
-        "record_hash": chunk.record_hash,
-        "rule": chunk.rule,
-        "outdated": chunk.outdated,
-        "valid_until": chunk.valid_until,
-        "superseded": chunk.superseded,
-        # Chroma refuses an empty list
-        **{name: values for name, values in lists.items() if values},
-    }
-
-
-def _chunk(metadata: Mapping[str, Any], text: str) -> Chunk:
-    lists = {name: tuple(metadata.get(name) or ()) for name in _LISTS}
-    return Chunk(
-        note_id=metadata["note_id"],
-        title=metadata["title"],
-        section=metadata["section"],
-        slug=metadata["slug"],
-        order=metadata["order"],
-        text=text,
-        rule=metadata["rule"],
-        outdated=metadata["outdated"],
-        valid_until=metadata["valid_until"],
-        superseded=metadata["superseded"],
-        **lists,
-    )
-
-
-def _chunks(found: Mapping[str, Any]) -> list[Chunk]:
-    return [_chunk(metadata, text) for metadata, text in zip(found["metadatas"], found["documents"], strict=True)]
 
 
 def _similarity(distance: float) -> float:

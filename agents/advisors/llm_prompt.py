@@ -92,6 +92,7 @@ def _data(question: AdvisorInput, candidates: Sequence[Candidate]) -> dict[str, 
                 "title": _plain(note.citation.title),
                 "about": list(note.levers),
                 "passage": _plain(note.citation.quote, QUOTE_CHARS),
+                "bear_in_mind": [_plain(caveat) for caveat in note.citation.caveats],
             }
             for note in question.notes
         ],

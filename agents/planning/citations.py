@@ -32,7 +32,8 @@ def notes_for(job: Job, diagnosis: Diagnosis, pulled: Sequence[LeverView], knowl
     """What the knowledge base holds on the cause and on the levers. `pulled`: in the order of expected impact."""
     if not pulled:
         return Retrieved()
-    fabric = FABRIC_WORDS[_noted_kind(job.hardware)]
+    # the chip's name finds notes about this chip
+    fabric = FABRIC_WORDS[_noted_kind(job.hardware)] + (f" ({job.hardware.id})" if job.hardware else "")
     limit = f"{job.phase} limited by {CAUSE_PHRASE[diagnosis.cause]}{fabric}"
     causes: tuple[Cause, ...] = () if diagnosis.cause == "unknown" else (diagnosis.cause,)
     relieving = tuple(lever.name for lever in levers_for(diagnosis.cause, job.phase))
@@ -43,7 +44,7 @@ def notes_for(job: Job, diagnosis: Diagnosis, pulled: Sequence[LeverView], knowl
             f"{limit}: {diagnosis.bottleneck} bottleneck",
             relieving,
             causes,
-            NOTES_ON_CAUSE,
+            job.notes_per_search or NOTES_ON_CAUSE,
             job,
             knowledge,
             found,
@@ -52,7 +53,7 @@ def notes_for(job: Job, diagnosis: Diagnosis, pulled: Sequence[LeverView], knowl
     ordered = sorted(pulled, key=lambda lever: lever.name not in relieving)
     for lever in ordered[:MOST_LEVERS]:
         query = f"{lever.name.replace('_', ' ')}: {lever.summary} {limit}"
-        _search(query, (lever.name,), (), NOTES_ON_A_LEVER, job, knowledge, found, rules)
+        _search(query, (lever.name,), (), job.notes_per_search or NOTES_ON_A_LEVER, job, knowledge, found, rules)
     notes = sorted(found.values(), key=lambda note: (-note.citation.similarity, note.citation.chunk_id))
     return Retrieved(tuple(notes), rules)
 
@@ -70,6 +71,13 @@ def _noted_kind(hardware: HardwareProfile | None) -> HardwareKind | None:
     if hardware is None or hardware.kind not in ("gpu", "tpu"):
         return None
     return "gpu" if hardware.kind == "gpu" else "tpu"
+
+
+def _other_hardware(chips: Sequence[str], hardware: HardwareProfile | None) -> str:
+    """Whose figures a worked number uses, where the job runs on another chip; empty where nothing is to be said."""
+    if not chips or hardware is None or hardware.id in chips:
+        return ""
+    return f"worked with figures of {', '.join(chips)}, not of {hardware.id}"
 
 
 def _search(
@@ -95,6 +103,8 @@ def _search(
                 quote=note.quote,
                 sources=note.sources,
                 similarity=note.similarity,
+                stale=note.stale,
+                other_hardware=_other_hardware(note.chips, job.hardware),
             )
             found[note.chunk_id] = Note.model_validate(
                 {"citation": citation, "levers": note.levers, "causes": note.causes}

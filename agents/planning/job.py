@@ -51,6 +51,7 @@ class Job(Record):
     slo: Slo
     constraints: Constraints
     compare: tuple[str, ...] = Field(description="ids of the chips to compare on")
+    notes_per_search: int | None = Field(None, description="notes a question brings; None: as many as planning takes")
     measured_links: tuple[MeasuredLink, ...] = Field((), description="degraded links the own chip is projected with")
     anchor: Anchor | None = Field(None, description="the measured step that corrects projections; None: nothing does")
     assumptions: tuple[Assumption, ...]

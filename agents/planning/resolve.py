@@ -75,6 +75,7 @@ def resolve(request: PlanRequest, summary: TraceSummary | None) -> Job:
         slo=request.slo,
         constraints=request.constraints,
         compare=compare_chips(request.hardware, placed.hardware),
+        notes_per_search=request.notes_per_search,
         measured_links=links,
         assumptions=tuple(origins.assumptions),
         evidence=tuple(origins.evidence),

@@ -9,6 +9,7 @@ from agents.planning.axis_links import axis_links
 from agents.planning.confidence import confidence
 from agents.planning.experiment import experiment_of, stop_condition
 from agents.planning.job import Job
+from agents.planning.note_disputes import cited
 from agents.planning.numerics import numerics_changed
 from agents.planning.proposal import Proposed
 from agents.planning.reference import Reference
@@ -58,7 +59,6 @@ def _proposal(
     projections, portability = _elsewhere(candidate.plan, job)
     sure, basis = confidence(candidate, diagnosis, job)
     numerics = numerics_changed(reference.plan, candidate.plan)
-    by_chunk = {note.citation.chunk_id: note.citation for note in notes}
     return Proposal(
         rank=rank,
         title=candidate.title,
@@ -70,7 +70,7 @@ def _proposal(
         written_by=pick.written_by,
         expected=candidate.expected,
         evidence=pick.evidence,
-        citations=tuple(by_chunk[chunk] for chunk in pick.citations),
+        citations=cited(pick.citations, candidate, notes),
         projections=(candidate.projection, *projections),
         risks=(
             *pick.risks,

@@ -1,7 +1,7 @@
 """What retrieved notes say of each plan: the inequality of a note, evaluated at the plan's own numbers.
 
 A note takes a stand on a plan if
-  - it was retrieved for this job (its phase, hardware and cause or lever fit) and is near enough to the query,
+  - it was retrieved for this job (its phase, hardware and cause or lever fit), is near enough and not stale,
   - its front matter says that its inequality decides about plans (`decides: plan`),
   - the plan changes one of its levers, and
   - every variable of the inequality is known for the plan (`note_symbols`).
@@ -75,9 +75,11 @@ def noted_rows(
 
 
 def deciding_rules(notes: Iterable[Note], rules: Mapping[str, NoteRule]) -> list[tuple[Note, NoteRule]]:
-    """Notes that are near enough and decide about plans, with their rules, each note once."""
+    """Notes that are near enough, up to date and decide about plans, with their rules, each note once."""
     found = [(note, rules.get(note.citation.note_id)) for note in _one_a_note(notes)]
-    return [(note, rule) for note, rule in found if rule is not None and rule.decides == "plan"]
+    return [
+        (note, rule) for note, rule in found if rule is not None and rule.decides == "plan" and not note.citation.stale
+    ]
 
 
 def _one_a_note(notes: Iterable[Note]) -> list[Note]:

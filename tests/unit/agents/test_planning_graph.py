@@ -231,6 +231,8 @@ class OneNote(NoKnowledge):
                 quote="a passage",
                 sources=("https://example.org",),
                 similarity=0.5,
+                stale="",
+                chips=(),
                 levers=(lever,),
                 causes=(),
                 rule=None,

@@ -159,7 +159,8 @@ def test_the_planner_reaches_most_notes(knowledge: KnowledgeBase) -> None:
         for cause in CAUSES:
             diagnosis: Any = SimpleNamespace(cause=cause, bottleneck=BOTTLENECK_OF[cause])
             for kind in ("gpu", "tpu"):
-                job: Any = SimpleNamespace(phase=phase, hardware=SimpleNamespace(kind=kind))
+                hardware = SimpleNamespace(kind=kind, id={"gpu": "h100-sxm", "tpu": "tpu-v5p"}[kind])
+                job: Any = SimpleNamespace(phase=phase, hardware=hardware, notes_per_search=None)
                 for start in range(0, len(levers), MOST_LEVERS):
                     pulled: Any = levers[start : start + MOST_LEVERS]
                     notes_for(job, diagnosis, pulled, asked)
