@@ -129,6 +129,7 @@ QUESTIONS: dict[str, tuple[Phase, str]] = {
         "GEMM efficiency drops for odd shapes, last wave of tiles is half empty",
     ),
     "torus-axis-mapping": ("training", "which mesh axis goes on which ICI dimension?"),
+    "torus-hop-latency": ("serving", "how many microseconds does a hop over ICI cost a small all-reduce?"),
     "torus-slice-shape-and-wraparound": ("training", "v6e 8x16 slice has no wraparound links on one dimension"),
     "torus-two-or-three-dimensions": (
         "training",
