@@ -74,23 +74,46 @@ def bm25(query: str, subjects: Mapping[str, Subject]) -> dict[str, float]:
     sum over words of ln(1 + (N - n + 0.5) / (n + 0.5)) * f (K1 + 1) / (f + K1 (1 - B + B * length / mean length)), with
     N notes, n of them with the word, and f the weights of the fields that hold it.
     """
-    weights = {key: _weights(subject) for key, subject in subjects.items()}
-    if not weights:
+    if not subjects:
         return {}
-    lengths = {key: sum(found.values()) for key, found in weights.items()}
-    mean_length = sum(lengths.values()) / len(lengths)
-    used: Counter[str] = Counter()
-    for subject in subjects.values():
-        used.update(_vocabulary(subject))
+    index = _indexed(tuple(subjects.values()))
+    keys = tuple(subjects)
     scores: dict[str, float] = {}
-    for word in dict.fromkeys(_stem(_corrected(token, used)) for token in _telling(tokens(query))):
-        having = [key for key, found in weights.items() if word in found]
-        rarity = math.log(1 + (len(weights) - len(having) + 0.5) / (len(having) + 0.5))
-        for key in having:
-            weight = weights[key][word]
-            damping = K1 * (1 - B + B * lengths[key] / mean_length)
-            scores[key] = scores.get(key, 0.0) + rarity * weight * (K1 + 1) / (weight + damping)
+    for word in dict.fromkeys(_stem(_corrected(token, index)) for token in _telling(tokens(query))):
+        having = index.having.get(word, ())
+        rarity = math.log(1 + (len(keys) - len(having) + 0.5) / (len(having) + 0.5))
+        for place, weight in having:
+            damping = K1 * (1 - B + B * index.lengths[place])
+            scores[keys[place]] = scores.get(keys[place], 0.0) + rarity * weight * (K1 + 1) / (weight + damping)
     return scores
+
+
+@dataclass(frozen=True)
+class _Index:
+    """Some notes by their words. having: stem -> (place of the note, weight of the fields that hold it).
+
+    lengths: summed weights of each note, as a ratio to their mean. used: word as written -> notes that use it.
+    """
+
+    having: Mapping[str, Sequence[tuple[int, int]]]
+    lengths: Sequence[float]
+    used: Mapping[str, int]
+
+
+@lru_cache(maxsize=512)
+def _indexed(subjects: tuple[Subject, ...]) -> _Index:
+    """The index of some notes; a search asks the same few hundred sets again and again."""
+    having: dict[str, list[tuple[int, int]]] = {}
+    used: Counter[str] = Counter()
+    lengths = []
+    for place, subject in enumerate(subjects):
+        weights = _weights(subject)
+        lengths.append(sum(weights.values()))
+        used.update(_vocabulary(subject))
+        for word, weight in weights.items():
+            having.setdefault(word, []).append((place, weight))
+    mean = sum(lengths) / len(lengths) or 1.0
+    return _Index(having, [length / mean for length in lengths], used)
 
 
 @lru_cache(maxsize=4096)
@@ -134,16 +157,13 @@ def _stem(word: str) -> str:
     return word
 
 
-def _corrected(word: str, used: Counter[str]) -> str:
+def _corrected(word: str, index: _Index) -> str:
     """The word, or the nearest used one with the same first letter where nobody uses it; equally near: the commoner."""
-    if len(word) < _SHORTEST_CORRECTED or not word.isalpha() or word in used or word in EXPANSIONS:
+    if len(word) < _SHORTEST_CORRECTED or not word.isalpha() or word in EXPANSIONS or _stem(word) in index.having:
         return word
-    stem = _stem(word)
     most = 2 if len(word) >= _TWO_SLIPS_FROM else 1
-    alike = [known for known in used if known[0] == word[0] and abs(len(known) - len(word)) <= most]
-    if any(_stem(known) == stem for known in used):
-        return word
-    near = [(slips, -used[known], known) for known in alike if (slips := _slips(word, known)) <= most]
+    alike = (known for known in index.used if known[0] == word[0] and abs(len(known) - len(word)) <= most)
+    near = [(slips, -index.used[known], known) for known in alike if (slips := _slips(word, known)) <= most]
     return min(near)[2] if near else word
 
 
