@@ -138,6 +138,7 @@ class Proposal(Record):
     risks: tuple[str, ...]
     confidence: float = Field(ge=0, le=1)
     confidence_basis: str
+    confidence_calibrated: bool = Field(False, description="whether confidence is a frequency held against outcomes")
     adoption_effort: Effort
     adoption: str = Field("", description="why adopting it takes that effort")
     relieves: Resource = Field("none", description="the term of the step or of memory that falls most")

@@ -124,6 +124,7 @@ class Framework:
         return self.software not in (MEGATRON_2022, MEGATRON_DEEPSPEED)
 
 
+MAXTEXT_SOFTWARE = XLA.model_copy(update={"offloads_inputs": True})
 UNKNOWN = Framework("unknown", (), schedules=frozenset(get_args(Schedule)))
 OLD_MEGATRON = Framework(
     "Megatron-LM of 2021 and 2022",
@@ -204,7 +205,8 @@ FRAMEWORKS: tuple[Framework, ...] = (
         memory_counter="reserved",
         software=TORCHTITAN,
     ),
-    # XLA splits matrix products so that tensor-parallel collectives hide behind them
+    # XLA splits matrix products so that tensor-parallel collectives hide behind them; layer inputs wait in host memory
+    # wherever recipes recompute in full (remat policies with decoder_layer_input: offload)
     Framework(
         "MaxText",
         ("maxtext",),
@@ -212,7 +214,7 @@ FRAMEWORKS: tuple[Framework, ...] = (
         overlaps_tp=True,
         accumulates=False,
         cp_kind="all_gather",
-        software=XLA,
+        software=MAXTEXT_SOFTWARE,
     ),
     Framework("InternEvo", ("internevo",), sharding="optimizer", software=INTERNEVO),
     # the performance recipes of both switch it on for tp > 1

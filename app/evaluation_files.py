@@ -63,6 +63,11 @@ def for_topk(paths: Sequence[Path], say: Say) -> Material:
     return Material((*named.rows, *found), named.workloads)
 
 
+def hold_cases(paths: Sequence[Path]) -> bool:
+    """Whether some of the files hold before/after cases, by their first lines."""
+    return any(are_cases(text.text) for text in _read(existing(paths), lambda _: None))
+
+
 def for_cases(paths: Sequence[Path], say: Say) -> tuple[Case | Unreadable, ...]:
     """The before/after cases of the files. InvalidDescription for a file that holds none."""
     found: list[Case | Unreadable] = []

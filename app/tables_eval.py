@@ -75,15 +75,20 @@ def show_topk(report: TopkReport) -> None:
     """`shardwise eval topk`."""
     out = console()
     heading(out, f"{report.n} workloads of phase {report.phase}, framework {report.framework}")
-    for title, headers, cells in TOPK_TABLES:
-        section(out, title)
-        rows = [(plain(one.stratum), one.weighted_by, *cells(one)) for one in report.strata]
-        out.print(table(("stratum", "each", *headers), rows, (LEFT, LEFT, *(RIGHT,) * len(headers))))
+    show_strata(out, report, "Hits of the projector alone, with 95 % Wilson intervals")
     paragraph(out, f"legal share of the proposals: {percent(report.legal_share)}")
     for detail in report.details:
         paragraph(out, f"of the hits whose row prints {detail.field}, the plan agrees in {rate_text(detail.rate)}")
     show_reasons(out, "Not planned, counted as missed", report.refusals)
     bullets(out, "How to read this", report.notes)
+
+
+def show_strata(out: Console, report: TopkReport, title_of_hits: str) -> None:
+    """Hits, strict hits and baselines by stratum, each workload once and each layout key once."""
+    for title, headers, cells in TOPK_TABLES:
+        section(out, title or title_of_hits)
+        rows = [(plain(one.stratum), one.weighted_by, *cells(one)) for one in report.strata]
+        out.print(table(("stratum", "each", *headers), rows, (LEFT, LEFT, *(RIGHT,) * len(headers))))
 
 
 def _hit_cells(one: Stratum) -> tuple[str, ...]:
@@ -114,7 +119,7 @@ def _baseline_cells(one: Stratum) -> tuple[str, ...]:
 
 TOPK_TABLES: tuple[tuple[str, tuple[str, ...], Callable[[Stratum], tuple[str, ...]]], ...] = (
     (
-        "Hits of the projector alone, with 95 % Wilson intervals",
+        "",
         ("n", "ranked", "top-1", "top-3", "tolerant", "within 2 %"),
         _hit_cells,
     ),

@@ -77,6 +77,20 @@ class Standing(Record):
     statement: str
 
 
+class Adoption(Record):
+    """What published runs say of a candidate's layout (tp, pp, cp, ep), beside its projection.
+
+    share: of the posterior over all layouts of the job that pass the gates. chance: that the layout is the one adopted,
+    calibrated on `cases` picks out of fold with expected calibration error `ece`; None: not calibrated.
+    """
+
+    share: float = Field(ge=0, le=1)
+    chance: float | None = Field(None, ge=0, le=1)
+    cases: int = Field(0, ge=0)
+    ece: float = Field(0.0, ge=0, le=1)
+    reasons: tuple[str, ...] = ()
+
+
 class Candidate(Record):
     """A legal plan that passed every gate, already projected.
 
@@ -84,7 +98,8 @@ class Candidate(Record):
     relieving: levers among `levers` that relieve the diagnosed cause, where the projection shows it. keeps: this is the
     current plan. is_reference: the others are compared with it. shows_relief: the projection shows that the cause is
     relieved, by whichever lever. standings: what retrieved notes say of it. resource, enlarges: what the plan relieves
-    most and which degree grows most (`planning.aims`); plans alike in both are near-duplicates.
+    most and which degree grows most (`planning.aims`); plans alike in both are near-duplicates. adoption: what
+    published runs say of its layout, where they say anything (`planning.practice`).
     """
 
     id: str = Field(pattern=r"^c\d+$")
@@ -106,6 +121,7 @@ class Candidate(Record):
     standings: tuple[Standing, ...] = ()
     resource: Resource = "none"
     enlarges: str | None = None
+    adoption: Adoption | None = None
 
 
 class Note(Record):

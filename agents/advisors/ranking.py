@@ -17,12 +17,15 @@ The next pick must have another layout while one is left whose layout is new, an
 aim comes close (`diversity`, unless the question switches that off).
 Where the goal is to fit, the order is that of adoption alone: plans with a tenth of the memory free before others, then
 the lower effort, fewer changes, the higher gain; a current plan that fits is kept.
+Where nothing runs yet and published runs say something of the layouts, these come by `adopted_order` instead, and
+points 2 to 4 choose among the plans of one layout.
 When no layout removes the cause, the plan that relieves it by the fewest changes goes first if it gains at all.
 """
 
 from collections.abc import Sequence
 from math import log2
 
+from agents.advisors.adopted_order import is_by_practice, likeliest
 from agents.advisors.diversity import without_near_duplicates
 from agents.advisors.protocol import AdvisorInput, Candidate
 from agents.proposal_parts import EFFORTS
@@ -40,8 +43,14 @@ def rank(question: AdvisorInput) -> tuple[Candidate, ...]:
     """`question.wanted` candidates, best first. "Keep" leads when the best gains no more than the noise."""
     rest = list(question.candidates)
     picked: list[Candidate] = []
+    by_practice = is_by_practice(question)
     while rest and len(picked) < question.wanted:
-        choice = _leader(question, rest) if not picked else best_of(question, _fresh(question, rest, picked), picked)
+        if by_practice:
+            choice = best_of(question, likeliest(question, rest, picked), ())
+        elif not picked:
+            choice = _leader(question, rest)
+        else:
+            choice = best_of(question, _fresh(question, rest, picked), picked)
         picked.append(choice)
         rest.remove(choice)
     return tuple(picked)

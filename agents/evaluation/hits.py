@@ -38,13 +38,13 @@ def hits(workload: Workload, rows: Mapping[str, MeasuredRow], ranking: Ranking) 
     lenient   (tp, pp, cp, ep) equal those of an expert row
     strict    so do fsdp and zero_stage where that row prints them
     tolerant  a hit, or a proposal that was measured within 5 % of the adopted layout, or, where it was not measured,
-              the adopted layout is projected within 5 % of the best; `tolerant_2`: a hit, or projected within 2 %
+              the adopted layout is projected within 5 % of the best of the three; `tolerant_2`: the same at 2 %
     """
     adopted, experts = adopted_layouts(workload, rows), expert_rows(workload, rows)
     proposals = ranking.layouts[:PROPOSALS]
     in_three = any(one.layout in adopted for one in proposals)
     rank = ranking.place(adopted)
-    near = None if rank is None else ranking.layouts[rank - 1].value / ranking.layouts[0].value
+    near = None if rank is None else ranking.layouts[rank - 1].value / max(one.value for one in proposals)
     return Hits(
         workload=workload,
         adopted=adopted,
@@ -52,7 +52,7 @@ def hits(workload: Workload, rows: Mapping[str, MeasuredRow], ranking: Ranking) 
         top3=in_three,
         top1_strict=_strict(proposals[:1], experts),
         top3_strict=_strict(proposals, experts),
-        tolerant=in_three or _as_good(proposals, adopted, _measured(workload, rows), near),
+        tolerant=in_three or _as_good(proposals, adopted, measured_layouts(workload, rows), near),
         tolerant_2=in_three or (near is not None and near * (1 + NARROW_TOLERANCE) >= 1),
         rank=rank,
         absent=_absent(rank, adopted, ranking),
@@ -70,7 +70,7 @@ def _shards_alike(one: RankedLayout, row: MeasuredRow) -> bool:
     return (fsdp is None or max(fsdp, 1) == one.plan.fsdp) and (zero is None or zero == one.plan.zero_stage)
 
 
-def _measured(workload: Workload, rows: Mapping[str, MeasuredRow]) -> dict[Degrees, float]:
+def measured_layouts(workload: Workload, rows: Mapping[str, MeasuredRow]) -> dict[Degrees, float]:
     """Layout -> best measured seconds a token among the workload's rows that are not suspect."""
     found: dict[Degrees, float] = {}
     for name in workload.rows:

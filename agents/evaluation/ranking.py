@@ -66,7 +66,7 @@ class Ranking:
 
     def within(self, frac: float) -> int:
         """How many layouts come within a fraction of the best."""
-        best = self.layouts[0].value
+        best = max(one.value for one in self.layouts)
         return sum(one.value * (1 + frac) >= best for one in self.layouts)
 
 

@@ -3,14 +3,13 @@
 import re
 
 from agents.evaluation.rows import MeasuredRow
-from agents.frameworks import MEGATRON, MEGATRON_BEFORE_FLASH, OLD_MEGATRON, Framework, framework_of
+from agents.frameworks import MAXTEXT_SOFTWARE, MEGATRON, MEGATRON_BEFORE_FLASH, OLD_MEGATRON, Framework, framework_of
 from projector.specs.software import (
     MEGATRON_RECIPES,
     NATURAL_IMBALANCE,
     TORCHTITAN,
     TORCHTITAN_2024,
     TORCHTITAN_2024_EAGER,
-    XLA,
     Software,
     megatron_recipes,
 )
@@ -55,6 +54,6 @@ def software_of(framework: Framework, row: MeasuredRow) -> Software:
         software = TORCHTITAN_2024 if compiled else TORCHTITAN_2024_EAGER
     if "bf16 optimizer" in (row.release or "").lower():
         changed["gradient_bytes"] = 6
-    if software == XLA and plan.offloads_inputs is not False:
-        changed["offloads_inputs"] = True
+    if software == MAXTEXT_SOFTWARE and plan.offloads_inputs is False:
+        changed["offloads_inputs"] = False
     return software.model_copy(update=changed)

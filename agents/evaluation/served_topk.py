@@ -89,8 +89,13 @@ def served_topk(
     with_ids: bool = False,
     with_workloads: bool = False,
     say: Say = lambda _: None,
+    answer: "Answer | None" = None,
+    notes: tuple[str, ...] = NOTES,
 ) -> ServedTopkReport:
-    """Hits over every eligible serving workload, and the choice of degrees over every sweep of them."""
+    """Hits over every eligible serving workload, and the choice of degrees over every sweep of them.
+
+    answer: what ranks the fleets of a workload, as the notes say; None: the projector.
+    """
     given = tuple(rows)
     known = {row.id: row for row in given if isinstance(row, ServedRow)}
     listed = tuple(workloads)
@@ -99,7 +104,7 @@ def served_topk(
     published = [found for one in served if one.eligible and (found := _published(one, known)) is not None]
     outcomes = []
     for count, one in enumerate(published, start=1):
-        outcomes.append(_outcome(one))
+        outcomes.append(_outcome(one, answer or projected_answer))
         if count % 10 == 0 or count == len(published):
             say(f"{count} of {len(published)} workloads ranked")
     choice = best_degrees([(one.id, [known[name] for name in one.rows if name in known]) for one in served])
@@ -109,7 +114,7 @@ def served_topk(
         strata=tuple(_stratum(name, members, published) for name, members in _strata(outcomes)),
         degrees=choice,
         refusals=reasons([*unreadable, *refused], with_ids=with_ids),
-        notes=NOTES,
+        notes=notes,
         workloads=tuple(_workload(one) for one in outcomes) if with_workloads else (),
     )
 
@@ -124,13 +129,16 @@ def _published(workload: Workload, rows: Mapping[str, ServedRow]) -> Published |
     return Published(workload, there[0], frozenset(row.layout for row in there))
 
 
-def _outcome(one: Published) -> Outcome:
-    found = or_refused(lambda: _answer(one))
+def _outcome(one: Published, answer: "Answer") -> Outcome:
+    found = or_refused(lambda: answer(one))
     return found if isinstance(found, Outcome) else Outcome(one, refused=str(found))
 
 
-def _answer(one: Published) -> Outcome:
-    """Refused where the workload cannot be planned."""
+Answer = Callable[[Published], Outcome]
+
+
+def projected_answer(one: Published) -> Outcome:
+    """The projector's ranking. Refused where the workload cannot be planned."""
     try:
         found = rank_space(problem_of(one.row), top=MOST_TOP)
     except (ValidationError, ShardwiseError) as error:

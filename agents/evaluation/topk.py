@@ -73,7 +73,7 @@ def topk(
         outcomes.append(_outcome(one, known, tuple(published.values()), framework))
         if count % 25 == 0 or count == len(published):
             say(f"{count} of {len(published)} workloads ranked")
-    return _report(outcomes, unreadable, phase, framework, with_ids=with_ids, with_workloads=with_workloads)
+    return report_of(outcomes, unreadable, phase, framework, with_ids=with_ids, with_workloads=with_workloads)
 
 
 def _outcome(
@@ -146,7 +146,7 @@ def _content(
     return adapters[-1], None
 
 
-def _report(
+def report_of(
     outcomes: Sequence[Outcome],
     unreadable: Sequence[tuple[str, str]],
     phase: str,
@@ -155,6 +155,7 @@ def _report(
     with_ids: bool,
     with_workloads: bool,
 ) -> TopkReport:
+    """The figures of what was ranked, by whatever ranked it."""
     strata = _strata(outcomes)
     by_name = {(one.stratum, one.weighted_by): one for one in strata}
     nontrivial = by_name.get((NONTRIVIAL, BY_WORKLOAD))

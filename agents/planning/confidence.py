@@ -1,7 +1,12 @@
-"""Confidence in a proposal by a simple stated rule: a start that depends on the data, then named deductions.
+"""Confidence in a proposal: a calibrated chance where published runs allow one, otherwise a stated rule that says so.
 
-Not calibrated against outcomes yet: it orders proposals by how much is known, and says what is missing.
+Calibrated: the event is that the layout is the one adopted for such a job. Known for training jobs that nothing runs
+yet (`planning.practice`), from picks of published runs whose own model and chip were left out.
+By the rule: a start that depends on the data, then named deductions. It orders proposals by how much is known, and says
+what is missing; it is no frequency of anything.
 """
+
+from dataclasses import dataclass
 
 from agents.advisors.protocol import Candidate
 from agents.advisors.ranking import NOISE_FRAC, is_tight
@@ -13,8 +18,35 @@ LOWEST, HIGHEST = 0.05, 0.95
 DECIDING = ("chip", "model", "world_size", "current_plan", "phase")
 
 
-def confidence(candidate: Candidate, diagnosis: Diagnosis, job: Job) -> tuple[float, str]:
-    """(confidence, how it was arrived at)."""
+@dataclass(frozen=True)
+class Confidence:
+    """A number in [0, 1], how it was arrived at, and whether it was held against outcomes."""
+
+    value: float
+    basis: str
+    calibrated: bool
+
+
+def confidence(candidate: Candidate, diagnosis: Diagnosis, job: Job) -> Confidence:
+    """How sure a proposal is."""
+    found = _chance(candidate, job)
+    return found if found is not None else _by_rule(candidate, diagnosis, job)
+
+
+def _chance(candidate: Candidate, job: Job) -> Confidence | None:
+    """The calibrated chance; None where something runs already: whether it is kept is another event."""
+    adoption = candidate.adoption
+    if adoption is None or adoption.chance is None or job.current is not None:
+        return None
+    basis = (
+        f"the chance that this layout is the one adopted for such a job: {adoption.share:.2f} of the posterior over "
+        f"all layouts that pass the gates, calibrated on {adoption.cases} picks for published runs whose own model and "
+        f"chip were left out (expected calibration error {adoption.ece:.2f})"
+    )
+    return Confidence(round(adoption.chance, 2), basis, True)
+
+
+def _by_rule(candidate: Candidate, diagnosis: Diagnosis, job: Job) -> Confidence:
     value, terms = _start(job)
     inferred = {name: job.confidences[name] for name in DECIDING if name in job.confidences}
     if inferred:
@@ -39,7 +71,20 @@ def confidence(candidate: Candidate, diagnosis: Diagnosis, job: Job) -> tuple[fl
         if applies:
             value += amount
             terms.append(f"{amount:+.2f} {why}")
-    return round(min(max(value, LOWEST), HIGHEST), 2), "; ".join(terms)
+    basis = f"not calibrated for {_case(job)}, by a stated rule: {'; '.join(terms)}"
+    return Confidence(round(min(max(value, LOWEST), HIGHEST), 2), basis, False)
+
+
+def _case(job: Job) -> str:
+    """What published outcomes do not tell of, in words."""
+    if job.phase == "serving":
+        return "serving"
+    if job.mode == "relative":
+        return "a model or chip that is not known"
+    if job.current is not None:
+        return "a job that already runs"
+    narrowed = bool(job.constraints.fixed or job.constraints.bounds)
+    return "a space that constraints narrow" if narrowed else "this job"
 
 
 def _start(job: Job) -> tuple[float, list[str]]:

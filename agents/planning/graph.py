@@ -24,6 +24,7 @@ from agents.planning.state import Json, Knowledge, NodeName, PlanContext, PlanEv
 from agents.planning.stated import asks_for, evidence_for, remedies_for, with_stated
 from agents.planning.stated_only import is_stated_only, stated_result
 from agents.planning.step_floor import with_step_floor
+from agents.practice.model import PracticeModel
 from agents.request import PlanRequest
 from agents.wording import duration
 from projector import catalog
@@ -45,16 +46,18 @@ def run_plan(
     on_state: Callable[[PlanState], None] | None = None,
     record: Callable[[str, Json], None] | None = None,
     redact: bool = False,
+    practice: PracticeModel | None = None,
 ) -> PlanResult:
     """The whole answer: diagnosis, up to three proposals, and what they rest on.
 
+    practice: how likely layouts are to be adopted, None: as it ships.
     Without a trace the modelled step of the current plan, or of the plainest layout that fits, is diagnosed. A request
     that cannot be planned, but says what is seen, is answered without a plan.
     on_state is given the state, plain JSON, after every node: `resume_plan` goes on from it.
     record, redact: as in `PlanContext`.
     InvalidDescription and UnknownName as in `resolve`.
     """
-    context = PlanContext(knowledge, advisor, on_event, record, redact)
+    context = PlanContext(knowledge, advisor, on_event, record, redact, practice)
     if is_stated_only(request, summary):
         result = stated_result(request, _versions())
         context.note("result", of_result(result))
@@ -143,6 +146,7 @@ def _proposal(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
         context.advisor,
         request.advisor,
         _hidden_names(state, job) if hides else (),
+        context.practice,
     )
     message = f"{proposed.feasible} of {proposed.considered} legal plans pass the gates, {len(proposed.picks)} proposed"
     context.tell("proposal", "finished", message)

@@ -13,13 +13,16 @@ from agents.causes import CAUSE_PHRASE, NOT_LAYOUT
 from agents.findings import Diagnosis, Disagreement, DroppedSentence, LlmUsage, NearMiss
 from agents.planning.citations import notes_for, shown_notes
 from agents.planning.fixed_values import require_numerics_kept, require_possible
+from agents.planning.history import past_question
 from agents.planning.job import Job
 from agents.planning.plan_text import plan_text
+from agents.planning.practice import MOST_PAST, job_practice, proposed_rows, with_practice
 from agents.planning.reference import Reference
-from agents.planning.scores import Scores, feasible, legal_space, score
-from agents.planning.shortlist import layout_rows, lever_views, shortlist
+from agents.planning.scores import Scores, feasible, scored_space
+from agents.planning.shortlist import allowed, layout_rows, lever_views, shortlist
 from agents.planning.standings import noted_rows, with_standings
 from agents.planning.state import Knowledge
+from agents.practice.model import PracticeModel, shipped_model
 from agents.wording import listed
 from projector.legality import check, memory_rejection
 from projector.levers import levers_for
@@ -63,9 +66,11 @@ def propose(
     advisor: Advisor,
     wanted_advisor: Literal["auto", "rules", "llm"],
     hidden: tuple[str, ...] = (),
+    model: PracticeModel | None = None,
 ) -> Proposed:
     """Three plans; fewer only where fewer distinct plans pass the gates, with the reason and the nearest misses.
 
+    model: how likely layouts are to be adopted; None: as the product ships it.
     InvalidDescription where a fixed value leaves no legal plan and there would be one without it.
     """
     if job.not_plannable is not None:
@@ -74,18 +79,20 @@ def propose(
         return Proposed(fewer_because=_unscorable(job))
     if job.mode == "relative" and job.slo != Slo():
         return Proposed(fewer_because="latency budgets cannot be checked while the model or the chip is unknown")
-    space = legal_space(job)
-    batch = space.plans
-    if reference is None or len(batch) == 0:
+    space, scores = scored_space(job)
+    if reference is None or scores is None:
         require_possible(job)
         return _nothing_legal(job)
+    batch, passing = space.plans, feasible(scores, job)
     require_numerics_kept(batch, job, reference)
-    scores = score(batch, job)
-    passing = feasible(scores, job)
-    found = shortlist(scores, passing, job, reference, diagnosis.cause)
+    past = knowledge.past(past_question(job, diagnosis), k=MOST_PAST) if job.phase == "training" else ()
+    practice = job_practice(job, scores, passing & allowed(batch, job, reference), past, model or shipped_model())
+    likely = proposed_rows(practice)
+    found = shortlist(scores, passing, job, reference, diagnosis.cause, also=likely)
     retrieved = notes_for(job, diagnosis, lever_views(found), knowledge)
     noted = noted_rows(scores, layout_rows(scores, passing, job, reference), retrieved, job, reference)
-    found = shortlist(scores, passing, job, reference, diagnosis.cause, also=noted) if noted else found
+    found = shortlist(scores, passing, job, reference, diagnosis.cause, also=[*noted, *likely]) if noted else found
+    found = with_practice(found, practice)
     found = with_standings(found, retrieved.notes, retrieved.rules, job, diagnosis.cause)
     notes = shown_notes(retrieved, found)
     question = AdvisorInput(

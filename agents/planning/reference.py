@@ -8,7 +8,7 @@ from pydantic import Field
 
 from agents.planning.job import Job
 from agents.planning.plan_text import plan_text
-from agents.planning.scores import feasible, legal_space, score, score_one
+from agents.planning.scores import feasible, score_one, scored_space
 from projector.breakdown import Projection
 from projector.specs.plan import ParallelismPlan
 from projector.specs.plan_batch import PlanBatch
@@ -47,11 +47,10 @@ def reference_of(job: Job) -> Reference | None:
         return _reference(job.current, job, f"the current plan ({plan_text(job.current)})", is_current=True)
     if job.baseline is not None:
         return _scaled_reference(job.baseline, job)
-    batch = legal_space(job).plans
-    if len(batch) == 0:
+    space, scores = scored_space(job)
+    if scores is None:
         return None
-    scores = score(batch, job)
-    passing = feasible(scores, job)
+    batch, passing = space.plans, feasible(scores, job)
     unchanged = passing & _stated_numerics(batch, job)
     passing = unchanged if unchanged.any() else passing
     if passing.any():

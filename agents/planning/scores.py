@@ -9,6 +9,7 @@ relative  model or chip is unknown: the measured step is scaled.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from agents.frameworks import Framework, framework_called, stack_of
 from agents.planning.job import Job
+from projector import catalog
 from projector.anchor.anchored_batch import AnchoredBatch
 from projector.breakdown import Projection, TimeBreakdown
 from projector.errors import InvalidDescription
@@ -106,6 +108,20 @@ def legal_space(job: Job) -> Space:
         return space
     # recipes that do not accumulate do so where nothing fits otherwise
     return _run_by(replace(framework, accumulates=True), job)
+
+
+def scored_space(job: Job) -> tuple[Space, Scores | None]:
+    """The legal space with its scores, None where it is empty. The last one asked for is kept: the steps of one run ask
+    for the same. InvalidDescription as `score`."""
+    return _scored_space(job.model_dump_json(round_trip=True), catalog.catalog_fingerprint())
+
+
+@lru_cache(maxsize=1)
+def _scored_space(job_json: str, catalogue: str) -> tuple[Space, Scores | None]:
+    del catalogue  # a chip that changed makes another key
+    job = Job.model_validate_json(job_json)
+    space = legal_space(job)
+    return space, score(space.plans, job) if len(space.plans) else None
 
 
 def _run_by(framework: Framework, job: Job) -> Space:

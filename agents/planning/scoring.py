@@ -57,7 +57,7 @@ def _proposal(
     job: Job,
 ) -> Proposal:
     projections, portability = _elsewhere(candidate.plan, job)
-    sure, basis = confidence(candidate, diagnosis, job)
+    sure = confidence(candidate, diagnosis, job)
     numerics = numerics_changed(reference.plan, candidate.plan)
     return Proposal(
         rank=rank,
@@ -79,8 +79,9 @@ def _proposal(
             *_anchor_risks(candidate, job),
             *portability,
         ),
-        confidence=sure,
-        confidence_basis=basis,
+        confidence=sure.value,
+        confidence_basis=sure.basis,
+        confidence_calibrated=sure.calibrated,
         adoption_effort=candidate.effort,
         adoption=adoption_text(reference.plan, candidate.plan, candidate.effort, job, runs=reference.is_current),
         relieves=candidate.resource,

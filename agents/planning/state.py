@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 from agents.advisors.protocol import Advisor
+from agents.practice.model import PracticeModel
 from projector.specs.bottleneck import Cause
 from projector.specs.plan import Phase
 from projector.specs.record import Record
@@ -88,6 +89,7 @@ class PlanContext:
 
     record: takes (kind, JSON) of what an audit log keeps besides questions to models and to the knowledge base.
     redact: names are hidden from a language model, whatever the request says.
+    practice: how likely layouts are to be adopted, None: as it ships.
     """
 
     knowledge: Knowledge
@@ -95,6 +97,7 @@ class PlanContext:
     on_event: Callable[[PlanEvent], None] | None = None
     record: Callable[[str, Json], None] | None = None
     redact: bool = False
+    practice: PracticeModel | None = None
 
     def tell(self, node: NodeName, status: Literal["started", "finished"], message: str) -> None:
         """Report progress to whoever listens."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from app.commands.eval_advice import add_advice, run_advice
 from app.commands.files import print_document, say
 from projector.errors import InvalidDescription
 
@@ -52,9 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", type=Path, metavar="FILE", help="rows (.jsonl), vTrain (.csv), serving rows"
     )
     anchor.add_argument("--json", action="store_true", help="print one JSON document")
-    advised = "what is said of public before/after cases: class, change, direction and size of the effect"
-    advice = actions.add_parser("advice", help=advised, description=advised)
-    advice.add_argument("files", nargs="+", type=Path, metavar="FILE", help="before/after cases (.jsonl)")
+    told = (
+        "whether the layouts experts adopted are among the service's proposals; or what it says of before/after cases"
+    )
+    advice = actions.add_parser("advice", help=told, description=told)
+    add_advice(advice)
     advice.add_argument("--cases", action="store_true", help="what was said of every case, in the document (--json)")
     for action in (accuracy, topk, advice):
         action.add_argument("--ids", action="store_true", help="list what was refused by id")
@@ -146,9 +149,12 @@ def _served_topk(arguments: argparse.Namespace) -> None:
 
 def _advice(arguments: argparse.Namespace) -> None:
     from agents.evaluation.case_report import case_report
-    from app.evaluation_files import for_cases
+    from app.evaluation_files import for_cases, hold_cases
     from app.tables_cases import show_cases
 
+    if not hold_cases(arguments.files):
+        run_advice(arguments)
+        return
     report = case_report(for_cases(arguments.files, say), with_cases=arguments.cases, say=say)
     if arguments.json:
         print_document(report)

@@ -75,7 +75,8 @@ def test_the_current_plan_is_what_was_measured() -> None:
         assert proposal.projections[0].source == "anchored"
         assert [one.source for one in proposal.projections[1:]] == ["modelled"] * (len(proposal.projections) - 1)
         assert "corrected by what the trace shows" in proposal.expected.basis
-        assert proposal.confidence_basis.startswith("0.85 for a projection corrected by measured steps")
+        assert "by a stated rule: 0.85 for a projection corrected by measured steps" in proposal.confidence_basis
+        assert not proposal.confidence_calibrated
 
 
 def test_every_ratio_a_projection_names_is_evidence() -> None:
