@@ -115,6 +115,7 @@ def test_every_proposal_is_what_it_says(body):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @MANY
 @given(jobs())
 def test_hundreds_of_proposals_are_what_they_say(body):
