@@ -53,9 +53,7 @@ def merge_parts(all_parts: Iterable[RankParts], told: Sequence[str] = ()) -> Tra
     crossed = cross_rank(
         [(part.summary.rank, part.collective_log) for part in chosen if part.collective_log is not None]
     )
-    patterns, unknown = merged_patterns(
-        (one for part in chosen for one in part.patterns), sum(rank.window_ns for rank in ranks)
-    )
+    patterns, unknown = merged_patterns([part.patterns for part in chosen], sum(rank.window_ns for rank in ranks))
     of_the_job = (*told, *guessed, *repeated, *gaps_told(job), *disagreements, *crossed.warnings)
     return TraceSummary(
         format=_format(chosen),

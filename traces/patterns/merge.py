@@ -1,7 +1,7 @@
 """Patterns of the ranks of a job, put together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from traces.pattern_types import PatternFigure, PatternKind, PatternUnknown, SequencePattern
@@ -13,22 +13,24 @@ removing less shows in no measurement."""
 
 
 def merged_patterns(
-    found: Iterable[Found | Lacking], window_ns: int
+    ranks: Sequence[Sequence[Found | Lacking]], window_ns: int
 ) -> tuple[tuple[SequencePattern, ...], tuple[PatternUnknown, ...]]:
     """(patterns that could gain a noticeable share of the windows, most first; kinds no rank could be searched for)."""
     parts: defaultdict[PatternKind, list[Found]] = defaultdict(list)
-    lacking: dict[PatternKind, set[str]] = defaultdict(set)
-    for one in found:
+    lacking: defaultdict[PatternKind, list[str]] = defaultdict(list)
+    for one in (one for found in ranks for one in found):
         if isinstance(one, Found):
             parts[one.kind].append(one)
         else:
-            lacking[one.kind].add(one.why)
+            lacking[one.kind].append(one.why)
     joined = (_joined(kind, same, window_ns) for kind, same in parts.items())
     told = sorted(
         (one for one in joined if one.exposed_ns >= NOTICEABLE * window_ns and one.exposed_ns),
         key=lambda one: (-one.exposed_ns, one.kind),
     )
-    unknown = (PatternUnknown(kind=kind, why=min(why)) for kind, why in sorted(lacking.items()) if kind not in parts)
+    unknown = (
+        PatternUnknown(kind=kind, why=min(why)) for kind, why in sorted(lacking.items()) if len(why) == len(ranks)
+    )
     return tuple(told), tuple(unknown)
 
 

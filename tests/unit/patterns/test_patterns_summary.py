@@ -47,6 +47,12 @@ def test_a_trace_without_launches_cannot_tell_what_the_host_did() -> None:
     assert told == {"host_syncs", "tiny_kernels"}
 
 
+def test_what_one_rank_could_be_searched_for_is_not_unknown() -> None:
+    whole = trace_of(*issued(kernel(GEMM, 0, 10), 1, -5), distributedInfo={"rank": 0})
+    device_alone = trace_of(kernel(GEMM, 0, 10), distributedInfo={"rank": 1})
+    assert not summarise([whole, device_alone]).patterns_unknown
+
+
 def test_collectives_without_sizes_cannot_be_called_small() -> None:
     events = [kernel("ncclDevKernel_AllReduce_Sum(x)", 12 * at, 10, stream=20) for at in range(5)]
     told = {one.kind for one in summary(*events, kernel(GEMM, 100, 10)).patterns_unknown}
