@@ -93,8 +93,8 @@ def _of_events(summary: TraceSummary, signals: Signals) -> list[CollectiveShare]
                 collective=quoted(collective),
                 axis=axis,
                 count=sum(entry.count for entry in entries),
-                exposed_frac=signals.shares.exposed_communication * own_exposed / exposed_ns if exposed_ns else 0.0,
-                hidden_frac=signals.shares.hidden_communication * own_hidden / hidden_ns if hidden_ns else 0.0,
+                exposed_frac=signals.shares.exposed_communication * (own_exposed / exposed_ns) if exposed_ns else 0.0,
+                hidden_frac=signals.shares.hidden_communication * (own_hidden / hidden_ns) if hidden_ns else 0.0,
                 limiter=limiter,
                 basis=basis,
             )
