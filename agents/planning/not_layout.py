@@ -8,7 +8,7 @@ from agents.remedies.remedy import Remedy
 def said_first(result: PlanResult, *, relieved: bool) -> PlanResult:
     """The answer with that sentence ahead of the diagnosis' summary and of the first rationale; as it is otherwise.
 
-    relieved: the first proposal relieves the cause by a lever beside the layout.
+    relieved: the first proposal relieves the cause by a lever beside the layout; its own rationale then says so.
     """
     first = next((remedy for remedy in result.remedies if remedy.first), None)
     sentence = _sentence(result.diagnosis, first)
@@ -16,7 +16,7 @@ def said_first(result: PlanResult, *, relieved: bool) -> PlanResult:
         return result
     diagnosis = result.diagnosis.model_copy(update={"summary": f"{sentence} {result.diagnosis.summary}"})
     proposals = result.proposals
-    if proposals and not (relieved and first is None):
+    if proposals and not relieved:
         leading = proposals[0].model_copy(update={"rationale": f"{sentence} {proposals[0].rationale}"})
         proposals = (leading, *proposals[1:])
     return result.model_copy(update={"diagnosis": diagnosis, "proposals": proposals})
