@@ -68,7 +68,7 @@ def model(endpoint: Endpoint) -> Iterator[Callable[..., LlmAdvisor]]:
 
 def test_a_good_answer_is_used_and_accounted_for(model, measured, question):
     result = plan(measured, model(answer(question)))
-    assert [proposal.rationale for proposal in result.proposals] == [GOOD_PROSE] * 3
+    assert all(proposal.rationale.endswith(GOOD_PROSE) for proposal in result.proposals)
     assert result.proposals[0].citations[0].chunk_id == "cuda_graphs:0"
     assert result.proposals[0].evidence[:2] == ("ev-launch-bound", "ev-idle")
     assert (result.provenance.advisor, result.provenance.fallback_reason) == ("llm", "")
