@@ -83,6 +83,7 @@ NAMED = {
     "request_rate_per_s": "requests/s",
     "expert_imbalance": "ratio",
     "ratio": "ratio, above 1 is better",
+    "word_similarity": "cosine, -1 to 1",
     "requests": "requests",
     "warmup_requests": "requests",
     "refused_requests": "requests",

@@ -1,7 +1,7 @@
 """History: which past cases bear on a job, exact matches first, and what each does not share with it."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
@@ -17,6 +17,9 @@ from projector.errors import InvalidDescription, UnknownName
 LEAST_SIMILARITY = 0.35
 # case and job differ in kind beside their figures: each takes this share of the similarity
 OTHER_TASK, OTHER_PRECISION, OTHER_CAUSE = 0.8, 0.95, 0.9
+# row of the case, kind of match, similarity
+Ranked = tuple[int, MatchKind, float]
+NOTHING_SAID: Mapping[str, float] = {}
 ORDER: tuple[MatchKind, ...] = ("exact", "same model", "same chip", "similar")
 
 
@@ -34,12 +37,16 @@ class History:
             raise UnknownName("past case", case_id, self._by_id)
         return found
 
-    def past(self, question: PastQuestion, *, k: int = 5) -> tuple[PastMatch, ...]:
+    def past(
+        self, question: PastQuestion, *, k: int = 5, near: Mapping[str, float] = NOTHING_SAID
+    ) -> tuple[PastMatch, ...]:
         """At most k cases of the job's phase, exact matches first, then the most alike; a layout of one model on one
         machine once.
 
         Dense cases say nothing of a mixture of experts' layout and the other way round; a change against another
-        bottleneck nothing of this one. Where a case is contradicted by another one, that one is among the k.
+        bottleneck nothing of this one. Where a case is contradicted by another one, that one is among the k, and the
+        nearest change is, where any bears on the job. near: cosine of the question's words and each change, by its id;
+        it is added to the similarity by which changes are ordered.
         InvalidDescription: k out of range.
         """
         if not 1 <= k <= MOST_MATCHES:
@@ -49,18 +56,26 @@ class History:
         # told by its family from here on, so that a model history knows by two names is seen as two
         question = question.model_copy(update={"family": self._columns.family_of(question)})
         visible = self._visible(question)
-        rows = self._ranked(question, visible)
-        found: dict[tuple[object, ...], PastMatch] = {}
-        for row, kind, similarity in rows:
-            case = self.cases[row]
-            found.setdefault(_layout_key(case), self._match(case, question, kind, similarity, visible))
-            if len(found) == k:
+        rows = self._ranked(question, visible, near)
+        chosen: dict[tuple[object, ...], Ranked] = {}
+        for entry in rows:
+            chosen.setdefault(_layout_key(self.cases[entry[0]]), entry)
+            if len(chosen) == k:
                 break
-        return self._with_opposites(tuple(found.values()), question, rows, visible, k)
+        taken = self._with_a_change(list(chosen.values()), rows, k)
+        found = tuple(self._match(entry, question, visible, near) for entry in taken)
+        return self._with_opposites(found, question, rows, visible, near, k)
 
-    def _match(
-        self, case: PastCase, question: PastQuestion, kind: MatchKind, similarity: float, visible: Mask
-    ) -> PastMatch:
+    def _with_a_change(self, taken: list[Ranked], rows: list[Ranked], k: int) -> list[Ranked]:
+        """The rows with the best change in place of the last, where all are published layouts and one bears."""
+        if len(taken) < max(k, 3) or any(self.cases[row].kind == "change" for row, _, _ in taken):
+            return taken
+        best = next((entry for entry in rows if self.cases[entry[0]].kind == "change"), None)
+        return taken if best is None else [*taken[:-1], best]
+
+    def _match(self, entry: Ranked, question: PastQuestion, visible: Mask, near: Mapping[str, float]) -> PastMatch:
+        row, kind, similarity = entry
+        case = self.cases[row]
         rows = (*self._workloads[workload_key(case)], *self._replacing.get(case.id, ()))
         rivals = [self.cases[row] for row in rows if visible[row]]
         changes = [self.cases[row] for row in self._changes if visible[row]] if case.kind == "change" else []
@@ -68,6 +83,7 @@ class History:
             case=case,
             match=kind,
             similarity=round(similarity, 4),
+            word_similarity=near.get(case.id),
             differs=question_differences(case, question),
             stale=stale_of(case, rivals),
             contradicts=contradictions(case, changes),
@@ -77,8 +93,9 @@ class History:
         self,
         found: tuple[PastMatch, ...],
         question: PastQuestion,
-        rows: list[tuple[int, MatchKind, float]],
+        rows: list[Ranked],
         visible: Mask,
+        near: Mapping[str, float],
         k: int,
     ) -> tuple[PastMatch, ...]:
         """The matches with the case that contradicts the first contradicted one among them, in place of the last."""
@@ -90,12 +107,11 @@ class History:
         opposite = next((row for row in rows if self.cases[row[0]].id == wanted), None)
         if opposite is None:
             return found
-        row, kind, similarity = opposite
         kept = found if len(found) < k else tuple(match for match in found[:-1])
         if first not in kept:
             kept = (*kept[:-1], first)
-        extra = self._match(self.cases[row], question, kind, similarity, visible)
-        return tuple(sorted((*kept, extra), key=lambda match: (ORDER.index(match.match), -match.similarity)))
+        extra = self._match(opposite, question, visible, near)
+        return tuple(sorted((*kept, extra), key=lambda match: ORDER.index(match.match)))
 
     def _visible(self, question: PastQuestion) -> Mask:
         """Cases an evaluation has not hidden."""
@@ -106,13 +122,13 @@ class History:
         shown = (group not in hidden and case.source.url not in sources for group, case in self._grouped)
         return np.fromiter(shown, dtype=np.bool_, count=len(self.cases))
 
-    def _ranked(self, question: PastQuestion, visible: Mask) -> list[tuple[int, MatchKind, float]]:
+    def _ranked(self, question: PastQuestion, visible: Mask, near: Mapping[str, float]) -> list[Ranked]:
         """(row, kind of match, similarity) of the cases that bear on the job, the best first."""
         columns, cases = self._columns, self.cases
         bears = visible & (columns.phases == (question.phase == "training"))
         model, family = columns.same_model(question), columns.same_family(question)
         similarity = columns.similarity(question)
-        found = []
+        found: list[Ranked] = []
         for row in np.flatnonzero(bears).tolist():
             case, same_model = cases[row], bool(model[row])
             same_chip = question.chip is not None and case.chip == question.chip
@@ -127,7 +143,12 @@ class History:
                 "exact" if exact else "same model" if same_model else "same chip" if same_chip else "similar"
             )
             found.append((row, kind, value))
-        return sorted(found, key=lambda entry: (ORDER.index(entry[1]), -entry[2], cases[entry[0]].id))
+
+        def order(entry: Ranked) -> tuple[int, float, str]:
+            case_id = cases[entry[0]].id
+            return ORDER.index(entry[1]), -entry[2] - near.get(case_id, 0.0), case_id
+
+        return sorted(found, key=order)
 
     @cached_property
     def _by_id(self) -> dict[str, PastCase]:

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from knowledge_base.chunk import Chunk, chunk_notes
+from knowledge_base.chunk import chunk_notes
 from knowledge_base.embed import Embedder
 from knowledge_base.history_files import bundled_history
 from knowledge_base.history_match import History
+from knowledge_base.history_words import HISTORY_COLLECTION, ChangeWords
+from knowledge_base.index_chunks import sync_chunks
 from knowledge_base.note import NOTES_FOLDER, Note, read_notes
 from knowledge_base.retrieve import KnowledgeBase
 from knowledge_base.store import NoteStore, open_embedded, open_server
@@ -34,22 +36,14 @@ def sync(store: NoteStore, embedder: Embedder, notes: Iterable[Note]) -> SyncRep
     """
     notes = tuple(notes)
     wanted = chunk_notes(notes)
-    stored = store.record_hashes()
-    new = [chunk for chunk_id, chunk in wanted.items() if chunk_id not in stored]
-    changed = [
-        chunk for chunk_id, chunk in wanted.items() if chunk_id in stored and stored[chunk_id] != chunk.record_hash
-    ]
-    gone = sorted(stored.keys() - wanted.keys())
-    _embed_and_put(store, embedder, new)
-    store.update(changed)
-    store.delete(gone)
+    done = sync_chunks(store, embedder, wanted)
     return SyncReport(
         notes=len(notes),
         chunks=len(wanted),
-        embedded=len(new),
-        updated=len(changed),
-        deleted=len(gone),
-        unchanged=len(wanted) - len(new) - len(changed),
+        embedded=done.embedded,
+        updated=done.updated,
+        deleted=done.deleted,
+        unchanged=done.unchanged,
         rebuilt_because=store.reset_reason,
     )
 
@@ -75,7 +69,10 @@ def open_knowledge_base(
     today: see `KnowledgeBase`. Errors as `note.read_notes` and `store.open_embedded`.
     """
     notes = read_notes(*folders)
-    return _synced(open_embedded(path, embedder), embedder, notes, history, today)
+    # a folder of its own: two clients of one folder are two owners
+    beside = path.with_name(f"{path.name}-history")
+    words = ChangeWords(embedder, lambda: open_embedded(beside, embedder, collection=HISTORY_COLLECTION))
+    return _synced(open_embedded(path, embedder), embedder, notes, history, words, today)
 
 
 def connect_knowledge_base(
@@ -90,7 +87,8 @@ def connect_knowledge_base(
 ) -> tuple[KnowledgeBase, SyncReport]:
     """The notes of the folders, indexed on a Chroma server. Errors as `note.read_notes` and `store.open_server`."""
     notes = read_notes(*folders)
-    return _synced(open_server(host, port, embedder, ssl=ssl), embedder, notes, history, today)
+    words = ChangeWords(embedder, lambda: open_server(host, port, embedder, ssl=ssl, collection=HISTORY_COLLECTION))
+    return _synced(open_server(host, port, embedder, ssl=ssl), embedder, notes, history, words, today)
 
 
 def _synced(
@@ -98,6 +96,7 @@ def _synced(
     embedder: Embedder,
     notes: Sequence[Note],
     history: Callable[[], History],
+    words: ChangeWords,
     today: Callable[[], date] | None,
 ) -> tuple[KnowledgeBase, SyncReport]:
     try:
@@ -105,9 +104,4 @@ def _synced(
     except BaseException:
         store.close()
         raise
-    return KnowledgeBase(store, embedder, history, today=today), report
-
-
-def _embed_and_put(store: NoteStore, embedder: Embedder, chunks: Sequence[Chunk]) -> None:
-    if chunks:
-        store.put(chunks, embedder.embed([chunk.embedded_text for chunk in chunks]))
+    return KnowledgeBase(store, embedder, history, words, today=today), report

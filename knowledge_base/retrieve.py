@@ -19,6 +19,7 @@ from knowledge_base.embed import Embedder
 from knowledge_base.fuse import reciprocal_rank
 from knowledge_base.history_files import bundled_history
 from knowledge_base.history_match import History
+from knowledge_base.history_words import ChangeWords
 from knowledge_base.keyword import expanded
 from knowledge_base.note import HARDWARE_KINDS, PHASES, HardwareKind
 from knowledge_base.past import PastMatch, PastQuestion
@@ -76,16 +77,19 @@ class KnowledgeBase:
         store: NoteStore,
         embedder: Embedder,
         history: Callable[[], History] = bundled_history,
+        words: ChangeWords | None = None,
         *,
         today: Callable[[], date] | None = None,
     ) -> None:
-        """`history`: the past optimisations as they are now, asked for again at each call of `past`.
+        """`history`: the past optimisations as they are now, asked for again at each call of `past`; `words`: the
+        collection of what they changed, in words; None: only figures are compared.
 
         today: the day notes may be out of date on; None: no note is stale by the day alone.
         """
         self._store = store
         self._embedder = embedder
         self._history = history
+        self._words = words
         self._today = today
         self._known: dict[str, dict[str, Filed]] = {}
         self._known_at: int | None = None
@@ -99,6 +103,8 @@ class KnowledgeBase:
     def close(self) -> None:
         """Give the store back; an embedded one can then be opened by another process."""
         self._store.close()
+        if self._words is not None:
+            self._words.close()
 
     @property
     def store(self) -> NoteStore:
@@ -180,7 +186,9 @@ class KnowledgeBase:
 
         KnowledgeUnavailable: a recorded outcome cannot be read any more.
         """
-        return self._history().past(question, k=k)
+        history, words = self._history(), question.words.strip()
+        near = self._words.nearness(words, history) if words and self._words is not None else {}
+        return history.past(question, k=k, near=near)
 
     def get_chunk(self, chunk_id: str) -> Chunk:
         """The passage a citation names. UnknownName: no passage has this id (any more)."""

@@ -52,6 +52,7 @@ class NoteStore:
         erase: Callable[[], None],
         release: Callable[[], None] = lambda: None,
         owned: bool = False,
+        collection: str = COLLECTION,
     ) -> None:
         """`connect` gives a Chroma client, `erase` removes the stored collection, `release` lets other owners in.
 
@@ -64,6 +65,7 @@ class NoteStore:
         self._release = release
         self._owned = owned
         self._changes = 0
+        self._name = collection
         self._lock = threading.RLock()
         self._client: Any = None
         self._collection: Any = None
@@ -208,7 +210,7 @@ class NoteStore:
     def _attach(self) -> str | None:
         """Open the collection, made where there is none. Returns why its vectors cannot be trusted, or None."""
         self._client = self._connect()
-        self._collection = chroma.find_collection(self._client, COLLECTION)
+        self._collection = chroma.find_collection(self._client, self._name)
         if self._collection is None:
             self._collection = self._create()
             return None
@@ -221,7 +223,7 @@ class NoteStore:
 
     def _create(self) -> Any:
         identity = {"schema": SCHEMA_VERSION, "embedder": self._embedder_name, "dim": self._dim}
-        return chroma.make_collection(self._client, COLLECTION, identity)
+        return chroma.make_collection(self._client, self._name, identity)
 
     def _damage(self) -> str | None:
         """Read every vector once, and find one by itself: a store two writers shared fails here."""
@@ -240,7 +242,7 @@ class NoteStore:
         return None
 
 
-def open_embedded(path: Path, embedder: Embedder) -> NoteStore:
+def open_embedded(path: Path, embedder: Embedder, *, collection: str = COLLECTION) -> NoteStore:
     """The store in a folder, made where there is none; this process owns it until it is closed or ends.
 
     StoreBusy: another owner. InvalidDescription: the folder holds something else. KnowledgeUnavailable: not writable.
@@ -265,11 +267,18 @@ def open_embedded(path: Path, embedder: Embedder) -> NoteStore:
         return chroma.embedded_client(path)
 
     return NoteStore(
-        embedder, connect=connect, erase=lambda: chroma.erase_files(path), release=lock.release, owned=True
+        embedder,
+        connect=connect,
+        erase=lambda: chroma.erase_files(path),
+        release=lock.release,
+        owned=True,
+        collection=collection,
     )
 
 
-def open_server(host: str, port: int, embedder: Embedder, *, ssl: bool = False) -> NoteStore:
+def open_server(
+    host: str, port: int, embedder: Embedder, *, ssl: bool = False, collection: str = COLLECTION
+) -> NoteStore:
     """The store on a Chroma server, shared by any number of processes. KnowledgeUnavailable: no server answers."""
 
     def connect() -> Any:
@@ -278,11 +287,11 @@ def open_server(host: str, port: int, embedder: Embedder, *, ssl: bool = False) 
     def erase() -> None:
         client = connect()
         try:
-            chroma.drop_collection(client, COLLECTION)
+            chroma.drop_collection(client, collection)
         finally:
             chroma.close(client)
 
-    return NoteStore(embedder, connect=connect, erase=erase)
+    return NoteStore(embedder, connect=connect, erase=erase, collection=collection)
 
 
 def _similarity(distance: float) -> float:

@@ -187,7 +187,7 @@ def _scoring(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
         ),
         warnings=(*job.warnings, *proposed.warnings, *(summary.warnings if summary else ())),
     )
-    result = with_history(result, past_matches(job, diagnosis, runtime.context.knowledge))
+    result = with_history(result, past_matches(job, diagnosis, runtime.context.knowledge, _request(state).symptom))
     leader = next(iter(proposed.candidates), None)
     result = said_first(result, relieved=leader is not None and bool(leader.relieving))
     tell("scoring", "finished", f"{len(result.proposals)} proposals ready")

@@ -17,8 +17,8 @@ SHOWN = 5
 WIDE_DTYPES = ("fp32", "bf16", "fp16")
 
 
-def past_question(job: Job, diagnosis: Diagnosis) -> PastQuestion:
-    """The job as a question to the history; what is only assumed of it is left open."""
+def past_question(job: Job, diagnosis: Diagnosis, words: str = "") -> PastQuestion:
+    """The job as a question to the history; what is only assumed of it is left open. words: the symptom."""
     workload = job.workload
     assumed = {assumption.field.removeprefix("workload.") for assumption in job.assumptions}
     sizes = ("seq_len", "global_batch", "input_len", "output_len", "concurrency")
@@ -36,15 +36,16 @@ def past_question(job: Job, diagnosis: Diagnosis) -> PastQuestion:
         bottleneck=diagnosis.bottleneck if sure else None,
         cause=diagnosis.cause if sure else None,
         baseline=job.current if known else None,
+        words=words,
         **{name: getattr(workload, name) for name in sizes if name not in assumed},
     )
 
 
-def past_matches(job: Job, diagnosis: Diagnosis, knowledge: Knowledge) -> tuple[PastMatch, ...]:
+def past_matches(job: Job, diagnosis: Diagnosis, knowledge: Knowledge, words: str = "") -> tuple[PastMatch, ...]:
     """The past optimisations nearest to the job; none where nothing can be planned."""
     if job.not_plannable is not None:
         return ()
-    return knowledge.past(past_question(job, diagnosis), k=SHOWN)
+    return knowledge.past(past_question(job, diagnosis, words), k=SHOWN)
 
 
 def with_history(result: PlanResult, matches: Sequence[PastMatch]) -> PlanResult:

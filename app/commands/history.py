@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         search.add_argument(f"--{name}", type=int, metavar="N")
     search.add_argument("--precision", help="of the matrix products, as bf16 or fp8")
     search.add_argument("--cause", help="the diagnosed cause")
+    search.add_argument("--words", help="what is seen, in words; finds changes against it")
     search.add_argument("-k", type=int, default=5, help="cases at most (default 5)")
     add = actions.add_parser(
         "add",
@@ -95,14 +96,19 @@ def _show(arguments: argparse.Namespace, shelf: "OutcomeShelf", _settings: "Sett
     print_document(answer) if arguments.json else show_case(answer)
 
 
-def _search(arguments: argparse.Namespace, shelf: "OutcomeShelf", _settings: "Settings") -> None:
+def _search(arguments: argparse.Namespace, shelf: "OutcomeShelf", settings: "Settings") -> None:
     from app.history import question_of
     from app.history_tables import show_matches
     from app.schemas_history import HistoryMatches
+    from app.wiring import command_knowledge
 
     names = ("phase", "model", "chip", "chips", "seq_len", "global_batch", "input_len", "output_len", "concurrency")
-    question = question_of({name: getattr(arguments, name) for name in (*names, "precision", "cause")})
-    answer = HistoryMatches(matches=shelf.history().past(question, k=arguments.k))
+    question = question_of({name: getattr(arguments, name) for name in (*names, "precision", "cause", "words")})
+    if question.words.strip():
+        with command_knowledge(settings, say) as knowledge:
+            answer = HistoryMatches(matches=knowledge().get().past(question, k=arguments.k))
+    else:
+        answer = HistoryMatches(matches=shelf.history().past(question, k=arguments.k))
     print_document(answer) if arguments.json else show_matches(answer.matches)
 
 

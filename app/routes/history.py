@@ -111,8 +111,14 @@ async def search_history(
     """The past cases nearest to a job: exact matches first, each with what it does not share with the job."""
     refuse_query(request, body_keys=PastQuestion.model_fields)
     question = history.with_numbers(parse(PastQuestion, await received_json(request)))
-    past = service_of(request).knowledge.outcomes.history
-    return HistoryMatches(matches=await asyncio.to_thread(lambda: past().past(question, k=k)))
+    knowledge = service_of(request).knowledge
+
+    def matches() -> HistoryMatches:
+        # words are compared by the embedder; figures need no store
+        past = knowledge.get().past if question.words.strip() else knowledge.outcomes.history().past
+        return HistoryMatches(matches=past(question, k=k))
+
+    return await asyncio.to_thread(matches)
 
 
 @router.get(

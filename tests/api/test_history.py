@@ -167,6 +167,18 @@ async def test_a_job_is_searched_for_and_a_case_is_read(client) -> None:
     assert (await client.post("/v1/history/search", json=question | {"chip": "h"})).status_code == 422
 
 
+async def test_the_words_of_a_symptom_find_changes(planning) -> None:
+    question = {"phase": "serving", "chip": "h100-sxm", "chips": 8, "words": "expert all-to-all takes most of the step"}
+    found = (await planning.post("/v1/history/search?k=5", json=question)).json()["matches"]
+    changes = [match for match in found if match["case"]["kind"] == "change"]
+    assert changes
+    assert all(-1 <= match["word_similarity"] <= 1 for match in changes)
+    assert all(match["word_similarity"] is None for match in found if match not in changes)
+    answer = (await planning.post("/v1/plans", json=JOB | {"symptom": "gradient all-reduce is exposed"})).json()
+    told = [match for match in answer["history"] if match["case"]["kind"] == "change"]
+    assert all(match["word_similarity"] is not None for match in told)
+
+
 async def test_bundled_cases_cannot_be_removed_and_unknown_ones_are_404(client) -> None:
     bundled = (await client.get("/v1/history?origin=bundled&limit=1")).json()["cases"][0]["case"]["id"]
     assert (await client.delete(f"/v1/history/{bundled}")).status_code == 422
