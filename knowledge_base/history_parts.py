@@ -134,10 +134,11 @@ class PastLayout(Record):
         return " ".join(f"{name} {str(value).lower()}" for name, value in stated.items()) or "not stated"
 
     def agrees_with(self, plan: ParallelismPlan) -> bool:
-        """Whether the plan has every degree this layout states, tp, pp, cp and ep being 1 where it states none."""
-        if self.degrees != (plan.tp, plan.pp, plan.cp, plan.ep):
+        """Whether the plan has every degree this layout states; tp, pp, cp, ep and attention_dp are 1 where it states
+        none."""
+        if self.degrees != (plan.tp, plan.pp, plan.cp, plan.ep) or (self.attention_dp or 1) != plan.attention_dp:
             return False
-        others = ("dp", "fsdp", "etp", "attention_dp")
+        others = ("dp", "fsdp", "etp")
         return all(getattr(self, name) in (None, getattr(plan, name)) for name in others)
 
 

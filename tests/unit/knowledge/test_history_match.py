@@ -4,6 +4,7 @@ import pytest
 from history_examples import MIXTURE, change, published, question
 
 from knowledge_base.history_match import History
+from knowledge_base.history_parts import PastLayout
 from knowledge_base.past import PastCase, group_of
 from projector.errors import InvalidDescription, UnknownName
 from projector.specs.plan import ParallelismPlan
@@ -181,3 +182,19 @@ def test_a_case_reads_as_one_line():
         "made-up-8b on 64 h100-sxm: tensor_parallelism; step time from 2 to 1.6 s: better, 1.25x "
         "(a report, 2025-06-01, https://example.org/report)"
     )
+
+
+@pytest.mark.parametrize(
+    ("layout", "agrees"),
+    [
+        ({"tp": 4}, True),
+        ({"tp": 4, "dp": 4}, True),
+        ({"tp": 4, "dp": 2}, False),
+        ({"tp": 8}, False),
+        ({"tp": 4, "attention_dp": 4}, False),
+        ({"tp": 4, "ep": 4}, False),
+    ],
+)
+def test_a_degree_that_is_not_stated_is_one_and_the_number_of_replicas_is_open(layout, agrees):
+    plan = ParallelismPlan(phase="serving", tp=4, dp=4)
+    assert PastLayout.model_validate(layout).agrees_with(plan) is agrees
