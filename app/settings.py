@@ -22,7 +22,8 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
 
     data_dir: Path = Field(
-        Path(".shardwise"), description="folder of database, uploaded traces, added notes and knowledge store"
+        Path(".shardwise"),
+        description="folder of database, uploaded traces, added notes, recorded outcomes and knowledge store",
     )
     database_url: str | None = Field(None, description="SQLAlchemy URL; None: SQLite in data_dir")
     chroma_host: str | None = Field(None, description="host of a Chroma server; None: embedded store in data_dir")

@@ -13,7 +13,7 @@ from knowledge_base.history_parts import MatchKind
 from knowledge_base.past import MOST_MATCHES, PastCase, PastMatch, PastQuestion, group_of
 from projector.errors import InvalidDescription, UnknownName
 
-# what is shown at all of other models: figures differ by no more than a factor of eight in the weighted mean
+# what is shown at all of other models: figures differ by no more than a factor of four in the weighted mean
 LEAST_SIMILARITY = 0.35
 # case and job differ in kind beside their figures: each takes this share of the similarity
 OTHER_TASK, OTHER_PRECISION, OTHER_CAUSE = 0.8, 0.95, 0.9

@@ -36,11 +36,16 @@ def stale_of(case: PastCase, rivals: Iterable[PastCase]) -> str:
 def contradictions(case: PastCase, others: Sequence[PastCase]) -> tuple[Contradiction, ...]:
     """Changes by the same levers under the same regime with the opposite outcome, the most alike first."""
     found = [
-        Contradiction(case_id=other.id, differs=differences(other, case))
+        Contradiction(case_id=other.id, differs=(*_moved(other, case), *differences(other, case)))
         for other in others
         if other.id != case.id and _comparable(case, other) and _opposite(case, other)
     ]
     return tuple(sorted(found, key=lambda one: (len(one.differs), one.case_id))[:MOST_CONTRADICTIONS])
+
+
+def _moved(other: PastCase, case: PastCase) -> tuple[str, ...]:
+    """What the other change moved, where that is told in other words than this one's."""
+    return (f"changed {other.change}",) if other.change != case.change else ()
 
 
 def _newer(rival: PastCase, case: PastCase) -> bool:

@@ -126,10 +126,13 @@ WORSE = {"metric": "step time", "outcome": "worse", "ratio": 0.8}
 
 
 def test_two_changes_with_opposite_outcomes_are_both_shown_and_say_what_differs():
-    hurt = change("hurt", chips=128, baseline={"dp": 64, "tp": 2}, layout={"dp": 32, "tp": 4}, effect=WORSE)
+    moved = [{"field": "tp", "before": "2", "after": "4"}]
+    hurt = change(
+        "hurt", moves=moved, chips=128, baseline={"dp": 64, "tp": 2}, layout={"dp": 32, "tp": 4}, effect=WORSE
+    )
     found = {one.case.id: one for one in History([change("help"), hurt]).past(question())}
     assert [one.case_id for one in found["help"].contradicts] == ["hurt"]
-    assert found["help"].contradicts[0].differs == ("128 chips instead of 64",)
+    assert found["help"].contradicts[0].differs == ("changed tp 2 -> 4", "128 chips instead of 64")
     assert [one.case_id for one in found["hurt"].contradicts] == ["help"]
 
 
