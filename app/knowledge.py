@@ -51,7 +51,7 @@ def add_note(owner: KnowledgeOwner, text: str, *, store_may_be_busy: bool = Fals
     # opened before the note is there, so that the report of the sync is about the note
     owned = _owns_store(owner, or_raise=not store_may_be_busy)
     with owner.shelf.adding(note, text) as created:
-        index = IndexReport.of(owner.sync()) if owned else None
+        index = IndexReport.of(owner.sync(), len(owner.outcomes.history().cases)) if owned else None
     return NoteAdded(id=note.id, created=created, links=NoteLinks.of(note.id), index=index)
 
 

@@ -37,4 +37,5 @@ def show_index(report: IndexReport) -> None:
     passages = (
         f"{report.embedded} embedded, {report.updated} updated, {report.deleted} deleted, {report.unchanged} kept"
     )
-    paragraph(console(), f"{report.notes} notes, {report.chunks} passages: {passages}")
+    beside = f"{report.past_cases:,} past optimisations beside them"
+    paragraph(console(), f"{report.notes} notes, {report.chunks} passages: {passages}; {beside}")

@@ -72,11 +72,13 @@ class IndexReport(Record):
     deleted: int
     unchanged: int
     rebuilt_because: str | None = Field(description="why the store was emptied first; None where it was not")
+    past_cases: int = Field(description="past optimisations that stand beside the notes, recorded ones included")
 
     @classmethod
-    def of(cls, report: SyncReport) -> "IndexReport":
+    def of(cls, report: SyncReport, past_cases: int) -> "IndexReport":
         """The report of a sync or a rebuild."""
-        return cls(**{name: getattr(report, name) for name in cls.model_fields})
+        synced = {name: getattr(report, name) for name in cls.model_fields if name != "past_cases"}
+        return cls(**synced, past_cases=past_cases)
 
 
 class NoteAnswer(Record):

@@ -188,6 +188,7 @@ NAMED = {
             "requests",
             "occurrences",
             "total",
+            "past_cases",
         ),
         COUNT,
     ),

@@ -84,7 +84,7 @@ def _rebuild(arguments: argparse.Namespace, settings: "Settings") -> None:
 
     owner = KnowledgeOwner(settings)
     try:
-        report = IndexReport.of(owner.rebuild())
+        report = IndexReport.of(owner.rebuild(), len(owner.outcomes.history().cases))
     finally:
         owner.close()
     if arguments.json:
