@@ -1,6 +1,6 @@
 """A recorded outcome as a past case: what the user states, and what the plan it belongs to knows."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from agents.findings import PlanResult, Proposal
-from agents.planning.history import numbers_of
+from agents.planning.history import numbers_of, task_of
 from agents.request import PlanRequest
 from app.schemas_history import MeasuredEffect, RecordedOutcome
 from app.validation import InvalidRequest, field_problems
@@ -17,6 +17,7 @@ from knowledge_base.past import PastCase
 from projector import catalog
 from projector.errors import InvalidDescription, ShardwiseError, UnknownName
 from projector.levers import changed_levers
+from projector.specs.bottleneck import BOTTLENECK_OF
 from projector.specs.objective import named_objective
 from projector.specs.plan import ParallelismPlan
 
@@ -34,6 +35,8 @@ def case_of(
 
     InvalidDescription: what is missing, or contradicts itself or the plan. UnknownName: a rank the plan lacks.
     """
+    if outcome.rank is not None and stored is None:
+        raise InvalidDescription("rank without plan_id", hint="say of which plan")
     taken = _from_plan(outcome, *stored) if stored is not None else {}
     stated = {
         name: value
@@ -64,8 +67,17 @@ def case_of(
         raise InvalidRequest(tuple(field_problems(error, PastCase))) from error
     if outcome.id is None:
         case = case.model_copy(update={"id": _identifier(case)})
-    names = sorted(taken.keys() - stated.keys())
-    return case, f"taken from the plan: {', '.join(name.replace('_', ' ') for name in names)}" if names else ""
+    return case, _note(case, sorted(taken.keys() - stated.keys()))
+
+
+def _note(case: PastCase, taken: Sequence[str]) -> str:
+    """What the plan gave, and what the case lacks to be found again."""
+    notes = []
+    if taken:
+        notes.append(f"taken from the plan: {', '.join(name.replace('_', ' ') for name in taken)}")
+    if case.model is None:
+        notes.append("no model is named, so this is never an exact match: state model")
+    return "; ".join(notes)
 
 
 def layout_of(plan: ParallelismPlan) -> PastLayout:
@@ -91,14 +103,16 @@ def _from_plan(outcome: RecordedOutcome, request: PlanRequest, result: PlanResul
         if said is not None and said != known:
             raise InvalidDescription(f"{name} is {said}, and the plan is for {known}", hint=f"leave out {name}")
     before = result.current.plan if result.current is not None else request.current_plan
+    cause = result.diagnosis.cause if result.diagnosis.cause != "unknown" else None
     taken: dict[str, Any] = {
         "phase": proposal.plan.phase,
+        "task": task_of(proposal.plan.phase, workload.adapter if workload is not None else None),
         "chip": own.chip,
         "chips": own.chips,
         "precision": proposal.plan.compute_dtype,
-        "framework": request.framework,
-        "bottleneck": result.diagnosis.bottleneck if result.diagnosis.cause != "unknown" else None,
-        "cause": result.diagnosis.cause if result.diagnosis.cause != "unknown" else None,
+        "framework": request.framework or (workload.engine if workload is not None else None),
+        "bottleneck": BOTTLENECK_OF[cause] if cause is not None else None,
+        "cause": cause,
         "layout": layout_of(proposal.plan).model_dump(),
         **_moved(proposal, before),
     }

@@ -64,8 +64,6 @@ class PastRun(Record):
     def _agrees_with_itself(self) -> Self:
         if self.task is not None and TASK_PHASE[self.task] != self.phase:
             raise ValueError(f"{self.task} is no {self.phase} task")
-        if self.cause not in (None, "unknown") and self.bottleneck not in (None, BOTTLENECK_OF[self.cause]):
-            raise ValueError(f"{self.cause} is a {BOTTLENECK_OF[self.cause]} bottleneck, not {self.bottleneck}")
         return self
 
     @property
@@ -120,15 +118,21 @@ class PastCase(PastRun):
     proposal_rank: int | None = Field(None, ge=1, le=10)
 
     @model_validator(mode="after")
+    def _agrees_with_its_kind(self) -> Self:
+        if self.cause not in (None, "unknown") and self.bottleneck not in (None, BOTTLENECK_OF[self.cause]):
+            raise ValueError(f"{self.cause} is a {BOTTLENECK_OF[self.cause]} bottleneck, not {self.bottleneck}")
+        if self.kind == "published" and self.effect.outcome is not None:
+            raise ValueError("a published layout has no outcome: nothing was compared; make it a change")
+        if self.kind == "change" and self.effect.outcome is None:
+            raise ValueError("a change needs effect.outcome")
+        return self
+
+    @model_validator(mode="after")
     def _layouts_are_possible(self) -> Self:
         self._check_layout(self.layout, "layout", self.chips)
         if self.baseline is not None:
             # a change may move the number of chips too
             self._check_layout(self.baseline, "baseline", None)
-        if self.kind == "published" and self.effect.outcome is not None:
-            raise ValueError("a published layout has no outcome: nothing was compared; make it a change")
-        if self.kind == "change" and self.effect.outcome is None:
-            raise ValueError("a change needs effect.outcome")
         return self
 
     def _check_layout(self, layout: PastLayout, name: str, chips: int | None) -> None:

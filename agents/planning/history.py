@@ -12,6 +12,7 @@ from knowledge_base.history_parts import PastArchitecture, Task
 from knowledge_base.past import PastMatch, PastQuestion
 from projector.specs.architecture import ModelArchitecture
 from projector.specs.fine_tuning import Adapter
+from projector.specs.plan import Phase
 
 SHOWN = 5
 WIDE_DTYPES = ("fp32", "bf16", "fp16")
@@ -26,7 +27,7 @@ def past_question(job: Job, diagnosis: Diagnosis, words: str = "") -> PastQuesti
     sure = diagnosis.cause != "unknown"
     return PastQuestion(
         phase=job.phase,
-        task=_task(job.phase == "training", workload.adapter),
+        task=task_of(job.phase, workload.adapter),
         model=job.architecture.name if job.architecture is not None else workload.model,
         architecture=numbers_of(job.architecture) if job.architecture is not None else PastArchitecture(),
         chip=job.cluster.chip if job.chip_known else None,
@@ -119,8 +120,9 @@ def _but(match: PastMatch) -> str:
     return f", with {'; '.join(match.differs)}" if match.differs else ""
 
 
-def _task(training: bool, adapter: Adapter | None) -> Task:
-    if not training:
+def task_of(phase: Phase, adapter: Adapter | None) -> Task:
+    """What a job does with its weights, as far as a request tells: training all of them is told as pre-training."""
+    if phase == "serving":
         return "inference"
     if adapter is None:
         return "pretrain"

@@ -106,6 +106,11 @@ async def test_an_outcome_replaces_that_of_its_id_and_says_so(client) -> None:
     assert (found["total"], found["cases"][0]["case"]["effect"]["after"]) == (1, 0.4)
 
 
+async def test_an_outcome_without_a_model_says_what_that_costs(client) -> None:
+    recorded = (await client.post("/v1/history", json=OUTCOME | {"model": None})).json()
+    assert recorded["note"] == "no model is named, so this is never an exact match: state model"
+
+
 async def test_the_same_content_twice_is_one_outcome(client) -> None:
     unnamed = {name: value for name, value in OUTCOME.items() if name != "id"}
     ids = {(await client.post("/v1/history", json=unnamed)).json()["id"] for _ in range(2)}
@@ -128,6 +133,7 @@ async def test_the_same_content_twice_is_one_outcome(client) -> None:
         ({"effect": {"metric": "two\nlines", "after": 1}}, "line break"),
         ({"supersedes": "nobody"}, "supersedes: unknown past case 'nobody'"),
         ({"chips": None}, "does not say chips"),
+        ({"rank": 1}, "rank without plan_id"),
         ({"plan_id": "00000000-0000-0000-0000-000000000000"}, "no plan 00000000"),
     ],
 )
