@@ -122,6 +122,12 @@ class OutcomeAdded(Record):
     links: CaseLinks
 
 
+class OutcomesAdded(Record):
+    """Answer of `shardwise history add --json`: one entry an outcome, in the order they were given."""
+
+    added: tuple[OutcomeAdded, ...]
+
+
 class OutcomeRemoved(Record):
     """Answer of DELETE /v1/history/{id}."""
 

@@ -8,7 +8,7 @@ from app.commands.files import content_of, print_document, say
 
 if TYPE_CHECKING:
     from app.outcomes import OutcomeShelf
-    from app.schemas_history import OutcomeAdded, RecordedOutcome
+    from app.schemas_history import RecordedOutcome
     from app.settings import Settings
 
 HELP = "past optimisations: list and search them, record an outcome, take one back"
@@ -116,12 +116,17 @@ def _add(arguments: argparse.Namespace, shelf: "OutcomeShelf", settings: "Settin
     from app.clock import utc_now
     from app.history import record
     from app.history_tables import show_outcome_added
+    from app.schemas_history import OutcomesAdded
     from app.stored_plans import stored_plan
 
+    added = []
     for outcome in _outcomes(arguments.outcome):
         stored = stored_plan(settings, outcome.plan_id) if outcome.plan_id is not None else None
-        added: OutcomeAdded = record(shelf, outcome, utc_now(), stored)
-        print_document(added) if arguments.json else show_outcome_added(added)
+        added.append(record(shelf, outcome, utc_now(), stored))
+        if not arguments.json:
+            show_outcome_added(added[-1])
+    if arguments.json:
+        print_document(OutcomesAdded(added=tuple(added)))
 
 
 def _remove(arguments: argparse.Namespace, shelf: "OutcomeShelf", _settings: "Settings") -> None:

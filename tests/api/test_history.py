@@ -239,7 +239,8 @@ def command(tmp_path, monkeypatch, capsys):
 def test_the_command_adds_lists_shows_and_removes(command, tmp_path) -> None:
     file = tmp_path / "outcomes.jsonl"
     file.write_text(json.dumps(OUTCOME) + "\n" + json.dumps(OUTCOME | {"id": "another"}) + "\n")
-    assert command("add", str(file))[0] == 0
+    added = json.loads(command("add", str(file), "--json")[1])["added"]
+    assert [(one["id"], one["created"]) for one in added] == [("our-first-run", True), ("another", True)]
     assert json.loads(command("list", "--origin", "user", "--json")[1])["total"] == 2
     assert "tp 4" in command("show", "another")[1]
     found = command("search", "--model", "llama-3-8b", "--chip", "h100-sxm", "--chips", "12")[1]

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from knowledge_base.history_files import HISTORY_FOLDER, read_history
+from knowledge_base.history_files import HISTORY_FOLDER, bundled_history, read_history
+from knowledge_base.history_parts import PastArchitecture
+from knowledge_base.past import PastQuestion, group_of
 from tests.validation.write_history import main
 
 ARCH = {
@@ -94,3 +96,30 @@ def test_the_bundled_files_are_what_the_script_writes(tmp_path):
     main([str(Path(__file__).parents[3] / "shared" / "groundtruth"), "--out", str(tmp_path)])
     for path in sorted(HISTORY_FOLDER.glob("*.jsonl")):
         assert path.read_bytes() == (tmp_path / path.name).read_bytes(), path.name
+
+
+@pytest.mark.shared
+def test_a_workload_with_its_group_hidden_sees_nothing_of_its_model_on_its_chip():
+    """As it is scored: nothing exact is left, and with nothing hidden the nearest case is the workload's own."""
+    history = bundled_history()
+    folder = Path(__file__).parents[3] / "shared" / "groundtruth"
+    first_is_exact = []
+    for line in (folder / "workloads.jsonl").read_text(encoding="utf-8").splitlines():
+        workload = json.loads(line)
+        if not workload["topk_eligible"] or not isinstance(workload["count"], int):
+            continue
+        own = [case for case in history.cases if case.model == workload["model"]]
+        question = PastQuestion(
+            phase="training",
+            model=workload["model"],
+            architecture=own[0].architecture if own else PastArchitecture(),
+            chip=workload["chip"],
+            chips=workload["count"],
+        )
+        group = f"{workload['family']}|{workload['chip'].lower()}"
+        seen = history.past(question.model_copy(update={"hide_groups": frozenset({group})}), k=50)
+        assert not any(match.match == "exact" for match in seen), group
+        assert not any(match.case.group == group_of(workload["family"], workload["chip"]) for match in seen), group
+        first_is_exact.append(history.past(question, k=1)[0].match == "exact")
+    assert len(first_is_exact) > 150
+    assert sum(first_is_exact) > 0.95 * len(first_is_exact)
