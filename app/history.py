@@ -92,9 +92,13 @@ def record(
     shelf: OutcomeShelf, outcome: RecordedOutcome, now: datetime, stored: tuple[PlanRequest, PlanResult] | None
 ) -> OutcomeAdded:
     """Check and store an outcome; the next plan sees it. Errors as `case_of` and `OutcomeShelf.add`."""
-    case, taken = case_of(outcome, now, stored)
+    return keep(shelf, *case_of(outcome, now, stored))
+
+
+def keep(shelf: OutcomeShelf, case: PastCase, note: str) -> OutcomeAdded:
+    """Store a case that was checked. Errors as `OutcomeShelf.add`."""
     created = shelf.add(case)
-    notes = ("" if created else f"replaced the outcome {case.id}", taken)
+    notes = ("" if created else f"replaced the outcome {case.id}", note)
     return OutcomeAdded(
         id=case.id, created=created, note="; ".join(filter(None, notes)), case=case, links=CaseLinks.of(case.id)
     )

@@ -114,15 +114,19 @@ def _search(arguments: argparse.Namespace, shelf: "OutcomeShelf", settings: "Set
 
 def _add(arguments: argparse.Namespace, shelf: "OutcomeShelf", settings: "Settings") -> None:
     from app.clock import utc_now
-    from app.history import record
+    from app.history import keep
     from app.history_tables import show_outcome_added
+    from app.recording import case_of
     from app.schemas_history import OutcomesAdded
     from app.stored_plans import stored_plan
 
-    added = []
+    checked = []
     for outcome in _outcomes(arguments.outcome):
         stored = stored_plan(settings, outcome.plan_id) if outcome.plan_id is not None else None
-        added.append(record(shelf, outcome, utc_now(), stored))
+        checked.append(case_of(outcome, utc_now(), stored))
+    added = []
+    for case, note in checked:
+        added.append(keep(shelf, case, note))
         if not arguments.json:
             show_outcome_added(added[-1])
     if arguments.json:
@@ -140,7 +144,7 @@ def _remove(arguments: argparse.Namespace, shelf: "OutcomeShelf", _settings: "Se
 
 
 def _outcomes(path: Path) -> "list[RecordedOutcome]":
-    """The outcomes of a file, all of them checked before the first is stored."""
+    """The outcomes of a file."""
     from app.errors import RequestTooLarge
     from app.schemas_history import RecordedOutcome
     from app.validation import parse

@@ -249,9 +249,10 @@ def test_the_command_adds_lists_shows_and_removes(command, tmp_path) -> None:
     assert json.loads(command("list", "--origin", "user", "--json")[1])["total"] == 1
 
 
-def test_one_wrong_outcome_of_several_keeps_none(command, tmp_path) -> None:
+@pytest.mark.parametrize("wrong", [{"chip": "h10"}, {"layout": {"tp": 5}}])
+def test_one_wrong_outcome_of_several_keeps_none(command, tmp_path, wrong) -> None:
     file = tmp_path / "outcomes.jsonl"
-    file.write_text(json.dumps(OUTCOME) + "\n" + json.dumps(OUTCOME | {"id": "x", "chip": "h10"}) + "\n")
+    file.write_text(json.dumps(OUTCOME) + "\n" + json.dumps(OUTCOME | {"id": "x"} | wrong) + "\n")
     assert command("add", str(file))[0] == 2
     assert json.loads(command("list", "--origin", "user", "--json")[1])["total"] == 0
 
