@@ -14,12 +14,11 @@ from typing import Final
 from agents.diagnosis_parts import Capacity, CapacityState
 from agents.findings import Diagnosis, Evidence
 from agents.planning.signals import Signals
+from agents.planning.verdict import CLIFF_FRAC
 from agents.wording import percent
 from projector.specs.plan import Phase
 
 NEAR_FULL_FRAC: Final = 0.95
-CLIFF_FRAC: Final = 0.98
-"""In use to this much, the allocator is the suspect: 79.7 of 80 GB in the public case that ran six times slower."""
 
 
 def capacity_of(signals: Signals) -> Capacity:

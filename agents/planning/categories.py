@@ -9,9 +9,10 @@ from typing import Final
 
 from agents.diagnosis_parts import Category, CollectiveShare, Limiter
 from agents.planning.idle_causes import IdleCauses
+from agents.planning.kernel_limits import kind_limits
 from agents.planning.op_level import OpGroup, OpLevel
 from agents.planning.signals import Signals
-from agents.planning.verdict import Verdict, kind_limiters
+from agents.planning.verdict import Verdict
 from agents.wording import percent, quoted
 from traces.summary_types import TraceSummary
 
@@ -64,7 +65,7 @@ def _row_basis(group: OpGroup) -> str:
 
 def _kernels(signals: Signals, verdict: Verdict, counts: Mapping[str, int]) -> Iterator[Category]:
     for kind, share in signals.kinds.items():
-        limits = kind_limiters(signals, verdict, kind)
+        limits = kind_limits(signals, kind, verdict.matrix, verdict.experts)
         found: dict[Limiter, float] = {"arithmetic": share * limits.arithmetic, "hbm": share * limits.memory}
         yield _category(kind, share, counts.get(kind), found, limits.basis)
 
@@ -102,7 +103,7 @@ def _copies(summary: TraceSummary | None, signals: Signals) -> Iterator[Category
         found: dict[Limiter, float] = {"hbm": 1.0} if on_device else {}
         basis = "stays inside device memory" if on_device else "crosses a link to the host or a peer, rate not judged"
         words = "memset" if one.direction == "memset" else f"copies {one.direction.replace('_', ' ')}"
-        part = share * one.exposed_ns / whole
+        part = share * (one.exposed_ns / whole)
         yield _category(words, part, one.count, {name: part * frac for name, frac in found.items()}, basis)
 
 

@@ -4,8 +4,9 @@ from typing import Final
 
 from agents.causes import PREFILL_ONLY
 from agents.planning.capacity import NEAR_FULL_FRAC
+from agents.planning.kernel_limits import MATRIX_KINDS, matrix_limits_known
 from agents.planning.signals import Signals
-from agents.planning.verdict import MATRIX_KINDS, Verdict, matrix_limits_known
+from agents.planning.verdict import Verdict
 from agents.planning.work_evidence import work_doubts
 from agents.wording import percent, quoted
 from projector.specs.bottleneck import Cause

@@ -24,7 +24,8 @@ def summary_text(signals: Signals, verdict: Verdict) -> str:
             "Profile with device activity enabled."
         )
     hidden = f" ({percent(shares.hidden_communication)} more is hidden)" if shares.hidden_communication > 0.005 else ""
-    name = f"The bottleneck of {window_words(signals)} is {CAUSE_PHRASE[verdict.cause]} (class {verdict.bottleneck})."
+    by = "by convention in class" if verdict.cause == "imbalance" else "class"
+    name = f"The bottleneck of {window_words(signals)} is {CAUSE_PHRASE[verdict.cause]} ({by} {verdict.bottleneck})."
     if verdict.leader == "waiting":
         name = (
             f"The device waits {percent(verdict.groups['waiting'])} of {window_words(signals)}: the bottleneck is "

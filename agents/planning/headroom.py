@@ -105,7 +105,7 @@ def _to_the_roofline(signals: Signals, name: Bottleneck) -> Headroom | None:
         frac = one.peak_flop_frac if bound == "compute" else one.peak_bytes_frac
         if one.bound != bound or frac is None or one.implausible or not one.total_ns:
             continue
-        share = signals.kinds.get(one.kind, 0.0) * one.known_ns / one.total_ns
+        share = signals.kinds.get(one.kind, 0.0) * (one.known_ns / one.total_ns)
         told += share
         gain += share * max(0.0, 1 - frac)
     if told < NOISE_FRAC:

@@ -8,6 +8,7 @@ context          S / cp tokens of a sequence are left to a rank, which passes ke
 experts          E / ep experts a rank; the fullest rank sets the pace of all
 gathers          with weights sharded over data, each of the micro-batches of a step gathers them again
 pipeline         1F1B leaves (p - 1) / (v m + p - 1) of a step idle, with m micro-batches and v virtual stages
+kernels          a matrix kernel sees micro_batch S / cp rows and 1 / tp of a weight: small ones stay below the peak
 launches         tensor parallelism makes kernels smaller and not fewer: the host issues as many
 """
 
@@ -50,6 +51,8 @@ def _reasons(cause: Cause, plan: ParallelismPlan, job: Job, reference: Reference
         yield from _groups(reference)
         yield from _context(plan, job)
         yield from _gathers(plan)
+    if cause == "compute_throughput":
+        yield from _kernels(plan, job)
     if cause in ("exposed_ep", "imbalance", "exposed_communication"):
         yield from _experts(plan, job)
     if cause == "pipeline_bubble":
@@ -151,6 +154,14 @@ def _experts(plan: ParallelismPlan, job: Job) -> Iterator[Reason]:
     if imbalance is not None:
         claim += f", and the fullest rank has {imbalance:g} times the mean of the tokens"
     yield "experts", f"{claim}: the fullest rank sets the pace of all.", model.experts / plan.ep, "experts"
+
+
+def _kernels(plan: ParallelismPlan, job: Job) -> Iterator[Reason]:
+    if plan.phase != "training" or plan.tp * plan.cp == 1 or job.workload.seq_len is None:
+        return
+    rows = plan.micro_batch * job.workload.seq_len / plan.cp
+    claim = f"A matrix kernel sees {rows:,.0f} rows (seq {plan.cp}) and 1/{plan.tp} of a weight (model {plan.tp})"
+    yield "kernels", f"{claim}: the smaller its shard, the farther it stays below the peak.", rows, "rows"
 
 
 def _pipeline(plan: ParallelismPlan) -> Iterator[Reason]:

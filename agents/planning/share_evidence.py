@@ -5,8 +5,9 @@ from typing import TypeVar
 
 from agents.causes import AXIS_PHRASE
 from agents.findings import Evidence, EvidenceSource
+from agents.planning.kernel_limits import MatrixLimit
 from agents.planning.signals import Signals
-from agents.planning.verdict import MatrixLimit, Verdict
+from agents.planning.verdict import Verdict
 from agents.wording import percent, quoted
 from projector.breakdown import Axis, OperatorKind
 from traces.summary_types import TraceSummary

@@ -9,7 +9,7 @@ Four groups compete, each a share of the window:
 Every rule that can change the class, in the order they are asked; all of them compare shares, none a time:
   1. Without device events there is no class: abstained.
   2. What limits a kernel. Where shapes show its work and the chip is known, the roofline does (`traces.work.placed`);
-     else its kind: matrix kernels by the rows they see (`row_limit`), pointwise ones HBM, unknown ones are compute.
+     else its kind: matrix kernels by the rows they see (`kernel_limits`), pointwise ones HBM, unknown ones are compute.
   3. Where an operator table states what bounds its rows (XLA profiles), rows take the place of kinds. Rows that are not
      identified, opaque without a cost, or with figures above a peak decide nothing (`op_level`).
   4. A collective that uses a tenth of HBM bandwidth or more is memory, any other communication (`op_level`).
@@ -21,47 +21,27 @@ Every rule that can change the class, in the order they are asked; all of them c
      and waiting for ranks in communication (`BOTTLENECK_OF`); the cause says what it is. A core whose profile gives no
      reason to wait is reported in class memory, abstained: its programs are queued ahead, so no launch was late, and
      collectives are counted; what is left are transfers and data that do not lie in device memory.
-  8. Capacity: a projected step that needs more memory than there is, a job stated to run out of it, or to fill it where
-     nothing else explains its time (`capacity.py`), or that shall run on fewer devices than the trace while its core
-     waits without a reason (`layout_evidence`), is class memory whatever the shares say.
+  8. Capacity: a projected step that needs more memory than there is, a job stated to run out of it, a training run that
+     fills it (`CLIFF_FRAC`) where nothing else explains its time, or one that shall run on fewer devices than the trace
+     while its core waits without a reason, is class memory whatever the shares say (`capacity`, `layout_evidence`).
 Abstained: the class is a convention, since the evidence that would decide it is missing.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 from agents.planning.cause import AXIS_CAUSE as AXIS_CAUSE
 from agents.planning.cause import cause_of
+from agents.planning.kernel_limits import Limiter, MatrixLimit, kind_limits, row_limit
 from agents.planning.op_level import OpLevel
 from agents.planning.op_verdict import Group, groups_of_rows, leading_group, row_doubts
 from agents.planning.signals import Signals
-from agents.planning.work_evidence import limits_of
-from projector.breakdown import OperatorKind
-from projector.graph.columns import DTYPE_BYTES
 from projector.specs.bottleneck import BOTTLENECK_OF, Bottleneck, Cause
-from projector.specs.plan import ComputeDtype
-
-Limiter = Literal["arithmetic", "hbm", "unresolved"]
-Basis = Literal["roofline", "rows", "phase", "nothing"]
 
 AMBIGUOUS_MARGIN = 0.10
 FEW_KERNELS = 20
+CLIFF_FRAC = 0.98
+"""Memory in use from which the allocator is the suspect: 79.7 of 80 GB in a public case that ran six times slower."""
 ENOUGH_STEPS = 3  # marked steps that repeat show a steady state however few kernels they hold
-FEW_ROWS = 32  # below the ridge of every accelerator sold for this work: 75 to 600 FLOP/byte
-
-MATRIX_KINDS: tuple[OperatorKind, ...] = ("gemm", "attention", "moe")
-STREAMING_KINDS: tuple[OperatorKind, ...] = ("norm", "elementwise", "quantise", "embedding", "sampling", "optimizer")
-
-
-@dataclass(frozen=True)
-class MatrixLimit:
-    """What limits matrix kernels of so many rows. intensity and ridge in FLOP/byte, only with basis "roofline"."""
-
-    limiter: Limiter
-    basis: Basis
-    rows: float | None
-    intensity_flop_per_byte: float | None = None
-    ridge_flop_per_byte: float | None = None
 
 
 @dataclass(frozen=True)
@@ -108,9 +88,9 @@ def judge(signals: Signals) -> Verdict:
     if cause == "unknown" and signals.device and signals.ops is not None and signals.ops.kpis is not None:
         bottleneck = "memory"
         scores = {**scores, "compute": groups["compute"], "memory": max(groups["memory"], groups["waiting"])}
-    if signals.source == "modelled" and (signals.memory_used_frac or 0.0) > 1.0:
+    if _capacity_decides(signals, cause):
         cause, bottleneck = "hbm_capacity", "memory"
-        scores["memory"] = 1.0
+        scores = {**scores, "memory": 1.0 if signals.source == "modelled" else groups["waiting"]}
     runner_up = max(score for name, score in scores.items() if name != bottleneck)
     margin = max(0.0, scores[bottleneck] - runner_up)
     undecided = cause == "compute_throughput" and _could_be_memory(groups, unresolved)
@@ -134,6 +114,13 @@ def judge(signals: Signals) -> Verdict:
         abstained=cause == "unknown" or undecided,
         by_rows=by_rows is not None,
     )
+
+
+def _capacity_decides(signals: Signals, cause: Cause) -> bool:
+    used = signals.memory_used_frac or 0.0
+    if signals.source == "modelled":
+        return used > 1.0
+    return cause == "unknown" and signals.device and signals.phase == "training" and used >= CLIFF_FRAC
 
 
 def _hypothesis(headline: Group, leader: Group, bottleneck: Bottleneck) -> Bottleneck:
@@ -163,7 +150,7 @@ def _groups(signals: Signals, matrix: MatrixLimit, experts: MatrixLimit) -> tupl
     limited: dict[Limiter, float] = {"arithmetic": 0.0, "hbm": 0.0, "unresolved": 0.0}
     for kind, share in signals.kinds.items():
         share = _other(signals) if kind == "other" else share
-        limits = _limits(signals, kind, matrix, experts)
+        limits = kind_limits(signals, kind, matrix, experts)
         limited["arithmetic"] += share * limits.arithmetic
         limited["hbm"] += share * limits.memory
         limited["unresolved"] += share * limits.unresolved
@@ -176,81 +163,10 @@ def _groups(signals: Signals, matrix: MatrixLimit, experts: MatrixLimit) -> tupl
     return groups, limited["unresolved"]
 
 
-@dataclass(frozen=True)
-class KindLimits:
-    """Parts of the time of one kind by what limits it, summing to 1; basis: what says so."""
-
-    arithmetic: float
-    memory: float
-    unresolved: float
-    basis: str
-
-
-def kind_limiters(signals: Signals, verdict: Verdict, kind: OperatorKind) -> KindLimits:
-    """What limits the kernels of one kind, as the verdict took it."""
-    return _limits(signals, kind, verdict.matrix, verdict.experts)
-
-
-def _limits(signals: Signals, kind: OperatorKind, matrix: MatrixLimit, experts: MatrixLimit) -> KindLimits:
-    """The roofline where the work is known, the kind for the rest."""
-    known = limits_of(signals.work, kind)
-    limiter = _limiter_by_kind(kind, matrix, experts)
-    limit = experts if kind == "moe" else matrix
-    by_kind = {
-        "roofline": f"{limit.rows or 0:.0f} rows against the chip's ridge",
-        "rows": f"{limit.rows or 0:.0f} rows: weights are read for few uses",
-        "phase": "matrix kernels of training",
-        "nothing": "neither rows of a pass nor a chip to compare with",
-    }[limit.basis]
-    if kind not in MATRIX_KINDS:
-        by_kind = "pointwise kernels read and write" if limiter == "hbm" else "no rule says what they do"
-    told = [f"roofline for {(1 - known.open) * 100:.0f} % of its time"] if known.open < 1 else []
-    return KindLimits(
-        arithmetic=known.arithmetic + (known.open if limiter == "arithmetic" else 0.0),
-        memory=known.memory + (known.open if limiter == "hbm" else 0.0),
-        unresolved=known.open if limiter == "unresolved" else 0.0,
-        basis="; ".join([*told, by_kind] if known.open > 0.005 else told),
-    )
-
-
-def matrix_limits_known(signals: Signals) -> bool:
-    """Whether the roofline says what limits at least half of the time of matrix kernels, or there are none."""
-    shares = [(signals.kinds.get(kind, 0.0), limits_of(signals.work, kind).open) for kind in MATRIX_KINDS]
-    return sum(share * part for share, part in shares) <= 0.5 * sum(share for share, _ in shares)
-
-
-def _limiter_by_kind(kind: OperatorKind, matrix: MatrixLimit, experts: MatrixLimit) -> Limiter:
-    """What limits kernels whose work is not known: pointwise ones read and write, of unknown kinds nobody can say."""
-    if kind in MATRIX_KINDS:
-        return (experts if kind == "moe" else matrix).limiter
-    return "hbm" if kind in STREAMING_KINDS else "unresolved"
-
-
 def _other(signals: Signals) -> float:
     """Share of kernels of unknown kind; those an operator table does not even identify are left out."""
     unidentified = signals.ops.share("unattributed") if signals.ops is not None else 0.0
     return max(0.0, signals.kinds.get("other", 0.0) - unidentified)
-
-
-def row_limit(signals: Signals, rows: float | None) -> MatrixLimit:
-    """Whether matrix kernels of `rows` rows are limited by arithmetic or by reading their weights.
-
-    A GEMM of T rows against weights of b bytes a value does 2 T FLOP for every b bytes it reads, so at most 2 T / b
-    FLOP/byte (activations left out); below the chip's ridge, peak FLOP/s over HBM bytes/s, bandwidth limits it. Without
-    the chip only very few rows decide, and without rows the phase does: training passes are long, and decode and
-    prefill of serving cannot be told apart.
-    """
-    chip = signals.chip
-    dtype: ComputeDtype = signals.dtype or "bf16"
-    if rows is not None and chip is not None and dtype in chip.peak_flop_per_s:
-        intensity = 2 * rows / DTYPE_BYTES[dtype]
-        ridge = chip.peak_flop_per_s[dtype].value / chip.hbm_bytes_per_s.value
-        return MatrixLimit("hbm" if intensity < ridge else "arithmetic", "roofline", rows, intensity, ridge)
-    if rows is not None and rows <= FEW_ROWS:
-        return MatrixLimit("hbm", "rows", rows)
-    if signals.phase == "training":
-        return MatrixLimit("arithmetic", "phase", rows)
-    return MatrixLimit("unresolved", "nothing", rows)
 
 
 def _headline(signals: Signals) -> Group:

@@ -69,6 +69,30 @@ def test_every_summary_gets_a_consistent_diagnosis(summary):
     assert diagnose(summary) == diagnosis
 
 
+@given(summaries(), st.randoms(use_true_random=False))
+def test_the_order_of_what_was_recorded_changes_nothing(summary, chance):
+    def shuffled(entries):
+        return tuple(chance.sample(entries, len(entries)))
+
+    fields = ("collectives", "kernel_classes", "ranks")
+    other = summary.model_copy(update={name: shuffled(getattr(summary, name)) for name in fields})
+    before, after = diagnose(summary), diagnose(other)
+    assert (before.bottleneck, before.cause, before.ambiguous) == (after.bottleneck, after.cause, after.ambiguous)
+    assert sorted(one.name for one in before.categories) == sorted(one.name for one in after.categories)
+    for one, same in zip(before.headroom, after.headroom, strict=True):
+        assert abs((one.gain_frac or 0) - (same.gain_frac or 0)) < 1e-9
+
+
+@given(summaries())
+def test_categories_lie_in_the_window_and_no_bound_exceeds_it(summary):
+    diagnosis = diagnose(summary)
+    assert sum(one.share_frac for one in diagnosis.categories) < 1 + 1e-9
+    by_name = {one.name: one for one in diagnosis.headroom if one.scope == "class"}
+    assert set(by_name) == {"compute", "memory", "communication", "waiting"}
+    assert by_name["communication"].gain_frac <= diagnosis.shares.exposed_communication + 1e-9
+    assert all(one.gain_frac is None or (one.gain_frac == 0) == one.below_noise for one in diagnosis.headroom)
+
+
 @given(summaries(), st.integers(1, 10))
 def test_more_hidden_communication_changes_no_verdict(summary, extra):
     hidden = summary.model_copy(update={"communication_ns": summary.communication_ns + extra * summary.compute_ns})

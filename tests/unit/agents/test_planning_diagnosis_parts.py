@@ -234,6 +234,17 @@ def test_a_training_run_at_the_cliff_is_limited_by_capacity_where_nothing_was_me
     assert told.capacity.state == "near_full"
 
 
+def test_a_full_device_that_waits_without_a_reason_is_limited_by_capacity() -> None:
+    """80 % idle with work queued; 79.5 of 80 GB at the high water."""
+    summary = summary_of(compute_ms=200, kinds={"gemm": 200}, launch_bound_frac=0.1)
+    ranks = (summary.ranks[0].model_copy(update={"memory_high_water_bytes": 79_500_000_000}),)
+    implied = TRAINING.model_copy(update={"hbm_bytes": sure(80_000_000_000)})
+    full = diagnose(summary.model_copy(update={"ranks": ranks, "implied": implied}))
+    assert (full.bottleneck, full.cause, full.abstained) == ("memory", "hbm_capacity", False)
+    emptier = (ranks[0].model_copy(update={"memory_high_water_bytes": 60_000_000_000}),)
+    assert diagnose(summary.model_copy(update={"ranks": emptier, "implied": implied})).cause == "unknown"
+
+
 def test_an_engine_that_fills_memory_does_so_on_purpose() -> None:
     diagnosis = stated(diagnose_breakdown(STEP, phase="serving"), peak_bytes=79.7 * GB, phase="serving")
     assert diagnosis.cause != "hbm_capacity"
