@@ -52,10 +52,12 @@ def covered(categories: tuple[Category, ...]) -> float:
 def _of_rows(ops: OpLevel) -> Iterator[Category]:
     for group in ops.categories:
         yield _category(quoted(group.name), group.share, group.count, group.limiters, _row_basis(group))
+    basis = "counted by the headline, in no row of the table"
+    yield _category("unlisted communication", ops.unlisted, None, {"link": ops.unlisted}, basis)
     rest = ops.limits.get("unattributed")
-    if rest is not None:
-        basis = "the profile does not identify these operators"
-        yield _category("unidentified operators", rest.share, rest.count, {}, basis)
+    share, count = (rest.share, rest.count) if rest is not None else (0.0, None)
+    basis = "the profile does not identify these operators, or its table does not list them"
+    yield _category("unidentified operators", share + ops.missing, count, {}, basis)
 
 
 def _row_basis(group: OpGroup) -> str:

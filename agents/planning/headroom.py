@@ -60,7 +60,7 @@ def _of_cause(signals: Signals, verdict: Verdict) -> Headroom:
         return Headroom(scope="cause", name=cause, gain_frac=None, inequality="no bound is known", basis=basis)
     if cause == "unknown":
         basis = "what the device waits for is not known, so neither is what relieves it"
-        return _bound("cause", cause, signals.shares.idle, basis, signals)
+        return _bound("cause", cause, verdict.groups["waiting"], basis, signals)
     if verdict.by_rows and verdict.leader != "waiting" and cause != "copies":
         # rows know no axis and no direction: the cause is bounded as its class is
         return _of_group(verdict.leader, signals, verdict).model_copy(update={"scope": "cause", "name": cause})
@@ -69,6 +69,8 @@ def _of_cause(signals: Signals, verdict: Verdict) -> Headroom:
 
 def _cause_share(signals: Signals, verdict: Verdict) -> float:
     shares, idle, cause = signals.shares, signals.idle, verdict.cause
+    if verdict.by_rows and verdict.leader == "waiting":
+        return verdict.groups["waiting"]
     if cause == "copies":
         return shares.exposed_copy
     if cause == "hbm_bandwidth":
@@ -76,7 +78,7 @@ def _cause_share(signals: Signals, verdict: Verdict) -> float:
     if cause == "compute_throughput":
         return verdict.groups["compute"]
     if cause == "pipeline_bubble" and signals.bubble is not None:
-        return min(signals.bubble, shares.idle)
+        return min(signals.bubble, shares.idle) + signals.axes_exposed.get("pp", 0.0)
     if cause == "imbalance" and verdict.leader == "communication":
         return min(shares.exposed_communication, max(signals.skew, signals.waiting or 0.0))
     if cause == "imbalance":

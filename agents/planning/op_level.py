@@ -13,6 +13,9 @@ The others count for what limits them:
 A collective labelled HBM-bound counts as memory where it uses a tenth of the HBM bandwidth or more. Below that HBM is
 idle nine tenths of its time, so the label names only the least idle resource: it waits for links or for its peers.
 
+A table may list only the costliest operators. Communication that the headline counts beyond all listed collectives,
+of every kind or of plain all-reduce alone, is communication all the same.
+
 A figure above 105 % of a peak is implausible (5 %: clocks above the datasheet's, rounded times). The row's label then
 decides nothing: a kernel is unresolved, a collective counts as communication, which it is by what it does.
 """
@@ -31,6 +34,7 @@ LIMITS: Final[tuple[Limit, ...]] = ("arithmetic", "memory", "communication", "ho
 
 BUSY_HBM_FRAC: Final = 0.10
 ABOVE_PEAK: Final = 1.05
+ALL_REDUCE: Final = "all-reduce"
 FEEDS: Final = frozenset({"infeed", "outfeed"})
 # what these hold is not in their name: the compiler wraps any code in them
 OPAQUE: Final = frozenset({"custom-call", "custom fusion", "custom_call"})
@@ -60,6 +64,8 @@ class OpLevel:
     memory_collectives: share of collectives counted as memory. resolved: whether any row states what bounds it.
     collectives: identified communication by category, the largest share first, exposed or not.
     exposed_frac: part of communication that no kernel hides. implausible: share in rows with figures above a peak.
+    unlisted: exposed communication that the headline counts and no row explains. missing: the rest of the busy time
+    that is in no row, where the table lists only the costliest.
     """
 
     kpis: Kpis | None
@@ -70,6 +76,8 @@ class OpLevel:
     collectives: tuple[OpGroup, ...] = ()
     exposed_frac: float = 1.0
     implausible: float = 0.0
+    unlisted: float = 0.0
+    missing: float = 0.0
 
     def share(self, limit: Limit) -> float:
         """Share of the step in rows of this limit; 0 where there are none."""
@@ -89,6 +97,8 @@ def op_level_of(summary: TraceSummary, exposed_frac: float) -> OpLevel | None:
         return row.share_of_step_frac * (exposed_frac if row.event_class == "communication" else 1.0)
 
     identified = [row for row in rows if row.attributed]
+    unlisted = _unlisted(summary.kpis, identified)
+    busy = summary.kpis.duty_cycle_frac if summary.kpis is not None else 0.0
     collectives = [row for row in identified if row.event_class == "communication" and limit_of(row) == "memory"]
     by_limit = {group.name: group for group in _grouped(rows, limit_of, share_of)}
     return OpLevel(
@@ -104,7 +114,21 @@ def op_level_of(summary: TraceSummary, exposed_frac: float) -> OpLevel | None:
         ),
         exposed_frac=exposed_frac,
         implausible=sum(share_of(row) for row in identified if implausible(row)),
+        unlisted=exposed_frac * unlisted,
+        missing=max(0.0, busy - unlisted - sum(row.share_of_step_frac for row in rows)),
     )
+
+
+def _unlisted(kpis: Kpis | None, identified: Iterable[OpRow]) -> float:
+    """Communication the headline counts beyond the rows, each kind once: 0 where the table has all of it."""
+    if kpis is None:
+        return 0.0
+    listed: dict[bool, float] = {True: 0.0, False: 0.0}
+    for row in identified:
+        if row.event_class == "communication":
+            listed[row.category == ALL_REDUCE] += row.share_of_step_frac
+    of_all = kpis.communication_frac - sum(listed.values())
+    return max(0.0, of_all, kpis.all_reduce_only_frac - listed[True])
 
 
 def implausible(row: OpRow) -> bool:

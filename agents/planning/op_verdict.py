@@ -29,14 +29,14 @@ def groups_of_rows(ops: OpLevel, idle: float) -> dict[Group, float]:
     return {
         "compute": ops.share("arithmetic"),
         "memory": ops.share("memory"),
-        "communication": ops.share("communication"),
+        "communication": ops.share("communication") + ops.unlisted,
         "waiting": idle + ops.share("host"),
     }
 
 
 def undecided_of(ops: OpLevel) -> float:
-    """Share of the step in rows that decide nothing."""
-    return ops.share("unattributed") + ops.share("unresolved")
+    """Share of the step in rows that decide nothing, and in no row at all."""
+    return ops.share("unattributed") + ops.share("unresolved") + ops.missing
 
 
 def leading_group(ops: OpLevel, groups: dict[Group, float], hypothesis: Group) -> Group:
