@@ -11,7 +11,7 @@ the step's shares do not show why. Engines that serve fill memory on purpose, so
 
 from typing import Final
 
-from agents.diagnosis_parts import Capacity, CapacityState
+from agents.diagnosis_parts import Capacity, CapacityState, Headroom
 from agents.findings import Diagnosis, Evidence
 from agents.planning.signals import Signals
 from agents.planning.verdict import CLIFF_FRAC
@@ -19,6 +19,13 @@ from agents.wording import percent
 from projector.specs.plan import Phase
 
 NEAR_FULL_FRAC: Final = 0.95
+NO_BOUND: Final = Headroom(
+    scope="cause",
+    name="hbm_capacity",
+    gain_frac=None,
+    inequality="no bound is known",
+    basis="capacity takes no time of its own: what more room allows (batch, less recompute) decides",
+)
 
 
 def capacity_of(signals: Signals) -> Capacity:
@@ -97,13 +104,20 @@ def _state(used_frac: float, phase: Phase | None, *, measured: bool = False) -> 
 def _limited_by_capacity(
     diagnosis: Diagnosis, capacity: Capacity, claim: str, used: float | None, ref: str = "request.observed"
 ) -> Diagnosis:
-    shares = "The shares below do not show it: they say where time goes, not what fits."
+    shares = "The shares do not show it: they say where time goes, not what fits."
     summary = f"The bottleneck is HBM capacity (class memory). {claim} {shares} {diagnosis.summary}"
     limits = ("what capacity costs is not in the shares: no headroom of it is known", *diagnosis.limits)
+    scores = {**diagnosis.scores, "memory": 1.0}
+    kept = tuple(one for one in diagnosis.headroom if one.scope != "cause")
     return diagnosis.model_copy(
         update={
             "bottleneck": "memory",
             "cause": "hbm_capacity",
+            "scores": scores,
+            "margin": 1.0 - max(scores["compute"], scores["communication"]),
+            # what a job is stated to have done is certain, what its peak or its devices suggest is not
+            "ambiguous": capacity.state != "out_of_memory",
+            "headroom": (*kept, NO_BOUND) if diagnosis.headroom else (),
             "overturned": diagnosis.hypothesis != "memory",
             "overturned_by": "" if diagnosis.hypothesis == "memory" else claim,
             "abstained": False,

@@ -10,6 +10,7 @@ from typing import Final
 
 from agents.causes import CAUSE_PHRASE
 from agents.diagnosis_parts import Headroom
+from agents.planning.capacity import NO_BOUND
 from agents.planning.op_verdict import Group, undecided_of
 from agents.planning.signals import Signals
 from agents.planning.verdict import AXIS_CAUSE, Verdict
@@ -56,8 +57,7 @@ def _open_share(group: Group, signals: Signals, verdict: Verdict) -> float:
 def _of_cause(signals: Signals, verdict: Verdict) -> Headroom:
     cause, phrase = verdict.cause, CAUSE_PHRASE[verdict.cause]
     if cause == "hbm_capacity":
-        basis = "capacity takes no time of its own: what more room allows (batch, less recompute) decides"
-        return Headroom(scope="cause", name=cause, gain_frac=None, inequality="no bound is known", basis=basis)
+        return NO_BOUND
     if cause == "unknown":
         basis = "what the device waits for is not known, so neither is what relieves it"
         return _bound("cause", cause, verdict.groups["waiting"], basis, signals)

@@ -198,7 +198,7 @@ def _doubts(signals: Signals, groups: dict[Group, float], unresolved: float, mar
     few = signals.kernel_count is not None and signals.kernel_count < FEW_KERNELS
     if few and signals.measured_steps < ENOUGH_STEPS:
         doubts.append(f"the window holds {signals.kernel_count} kernels; below {FEW_KERNELS} it shows no steady state")
-    if signals.ranks_disagree:
+    if signals.ranks_disagree and cause not in ("imbalance", "pipeline_bubble"):
         doubts.append("ranks disagree on what takes most of their time: the verdict is of their sum, not of any one")
     if signals.ops is not None and signals.ops.implausible > 0.01:
         doubts.append(

@@ -221,6 +221,9 @@ def test_a_job_that_ran_out_of_memory_is_limited_by_capacity_and_not_by_bandwidt
     assert diagnosis.overturned_by == "The job is stated to run out of device memory."
     assert diagnosis.capacity is not None
     assert (diagnosis.capacity.state, diagnosis.capacity.source) == ("out_of_memory", "stated")
+    assert (diagnosis.scores["memory"], diagnosis.margin, diagnosis.ambiguous) == (1.0, 0.0, False)
+    assert gain(diagnosis, "hbm_capacity", "cause") is None, "no share shows what room gains"
+    assert sum(one.scope == "cause" for one in diagnosis.headroom) == 1
 
 
 def test_a_training_run_at_the_cliff_is_limited_by_capacity_where_nothing_was_measured() -> None:
