@@ -51,7 +51,8 @@ def kind_limits(signals: Signals, kind: OperatorKind, matrix: MatrixLimit, exper
     }[limit.basis]
     if kind not in MATRIX_KINDS:
         by_kind = "pointwise kernels read and write" if limiter == "hbm" else "no rule says what they do"
-    told = [f"roofline for {(1 - known.open) * 100:.0f} % of its time"] if known.open < 1 else []
+    beside = "the chip's roofline" if signals.chip is not None else "the ridges of all chips, as this one is unknown,"
+    told = [f"FLOP and bytes beside {beside} for {(1 - known.open) * 100:.0f} % of its time"] if known.open < 1 else []
     return KindLimits(
         arithmetic=known.arithmetic + (known.open if limiter == "arithmetic" else 0.0),
         memory=known.memory + (known.open if limiter == "hbm" else 0.0),

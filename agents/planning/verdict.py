@@ -8,8 +8,9 @@ Four groups compete, each a share of the window:
 
 Every rule that can change the class, in the order they are asked; all of them compare shares, none a time:
   1. Without device events there is no class: abstained.
-  2. What limits a kernel. Where shapes show its work and the chip is known, the roofline does (`traces.work.placed`);
-     else its kind: matrix kernels by the rows they see (`kernel_limits`), pointwise ones HBM, unknown ones are compute.
+  2. What limits a kernel. Where shapes show its work, the roofline of the chip does (`traces.work.placed`), or without
+     one FLOP/byte below or above the ridges of all chips (`intensity`). Else its kind: matrix kernels by the rows they
+     see (`kernel_limits`), pointwise ones HBM, unknown ones are compute.
   3. Where an operator table states what bounds its rows (XLA profiles), rows take the place of kinds. Rows that are not
      identified, opaque without a cost, or with figures above a peak decide nothing (`op_level`).
   4. A collective that uses a tenth of HBM bandwidth or more is memory, any other communication (`op_level`).

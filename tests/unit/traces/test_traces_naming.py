@@ -180,3 +180,21 @@ def test_operators_refine_the_kind() -> None:
         "void at::native::vectorized_gather_kernel<16, long>(char*)": "embedding",
         "ncclKernel_x": "",
     }
+
+
+def test_a_product_is_no_collective_for_its_name() -> None:
+    """A fused product may be called after what is beside it; kernels of a collective library are not."""
+    found = kinds(
+        op("aten::mm", 0, 4),
+        launch(1, 1),
+        kernel("allreduce_gemm_kernel", 10, 1, correlation=1),
+        op("aten::mm", 20, 4),
+        launch(2, 21),
+        kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)", 30, 1, correlation=2),
+        kernel("allreduce_kernel", 40, 1),
+    )
+    assert found == {
+        "allreduce_gemm_kernel": "gemm",
+        "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(x)": "",
+        "allreduce_kernel": "",
+    }
