@@ -13,7 +13,7 @@ from agents.planning.analyzer import diagnose, diagnose_breakdown, undiagnosed
 from agents.planning.audit_notes import of_advice, of_analysis, of_result
 from agents.planning.history import past_matches, with_history
 from agents.planning.job import Job
-from agents.planning.layout_evidence import with_request
+from agents.planning.layout_evidence import with_layout, with_request
 from agents.planning.not_layout import said_first
 from agents.planning.pass_rows import pass_tokens
 from agents.planning.proposal import Proposed, propose
@@ -123,7 +123,8 @@ def _analyzer(state: PlanState, runtime: "Runtime[PlanContext]") -> PlanState:
     found = diagnose(summary) if summary is not None else _modelled_diagnosis(job, reference)
     found, assumptions = with_step_floor(found, job)
     job = job.model_copy(update={"assumptions": (*job.assumptions, *assumptions)})
-    diagnosis = with_stated(with_request(found, job, reference, request, summary), request, job)
+    # the layout's part is told of the cause that stands in the end
+    diagnosis = with_layout(with_stated(with_request(found, job, request, summary), request, job), job, reference)
     tell("analyzer", "finished", f"class {diagnosis.bottleneck}: {CAUSE_PHRASE[diagnosis.cause]}")
     runtime.context.note("analysis", of_analysis(job, diagnosis))
     return {

@@ -14,10 +14,8 @@ from projector.units import GIGA
 from traces.summary_types import TraceSummary
 
 
-def with_request(
-    diagnosis: Diagnosis, job: Job, reference: Reference | None, request: PlanRequest, summary: TraceSummary | None
-) -> Diagnosis:
-    """The diagnosis with what the request adds: memory it states, the devices it asks for, the layout that runs."""
+def with_request(diagnosis: Diagnosis, job: Job, request: PlanRequest, summary: TraceSummary | None) -> Diagnosis:
+    """The diagnosis with what the request adds of memory: what it states, and the devices it asks for."""
     observed = request.observed
     if observed is not None:
         limit_gb = observed.memory_limit_gb
@@ -32,7 +30,7 @@ def with_request(
     world = summary.implied.world_size if summary is not None else None
     if world is not None:
         diagnosis = with_fewer_devices(diagnosis, ran_on=world.value, wanted=job.devices)
-    return with_layout(diagnosis, job, reference)
+    return diagnosis
 
 
 def with_layout(diagnosis: Diagnosis, job: Job, reference: Reference | None = None) -> Diagnosis:

@@ -151,7 +151,14 @@ def with_stated(diagnosis: Diagnosis, request: PlanRequest, job: Job) -> Diagnos
     return found.model_copy(
         update={
             "hypothesis": diagnosis.bottleneck,
+            "hypothesis_basis": diagnosis.hypothesis_basis,
             "overturned": diagnosis.bottleneck != found.bottleneck,
+            "overturned_by": found.summary if diagnosis.bottleneck != found.bottleneck else "",
+            "categories": diagnosis.categories,
+            "categories_cover_frac": diagnosis.categories_cover_frac,
+            "collectives": diagnosis.collectives,
+            "headroom": tuple(one for one in diagnosis.headroom if one.scope != "cause"),
+            "capacity": diagnosis.capacity,
             "shares": diagnosis.shares,
             "window": diagnosis.window,
             "evidence": (*found.evidence, *diagnosis.evidence),
