@@ -134,8 +134,8 @@ def test_a_bad_answer_never_reaches_the_user_and_the_fallback_is_visible(model, 
     assert not [secret for secret in (MARK, "c99", "vaswani", "ev-vibes", "41.7") if secret in text]
     assert "refused twice" in result.provenance.fallback_reason
     assert [proposal.plan for proposal in result.proposals] == [proposal.plan for proposal in by_rules.proposals]
-    words = {proposal.rationale for proposal in by_rules.proposals} | {GOOD_PROSE}
-    assert {proposal.rationale for proposal in result.proposals} <= words
+    words = (GOOD_PROSE, *(proposal.rationale for proposal in by_rules.proposals))
+    assert all(proposal.rationale.endswith(words) for proposal in result.proposals)
     assert result.provenance.usage is not None
     assert (result.provenance.usage.requests, result.provenance.usage.prompt_tokens) == (2, 2000)
 
