@@ -16,7 +16,7 @@ def statements_of(reading: Reading, result: PlanResult) -> tuple[Statement, ...]
     """The answer to a question that needs no new plan."""
     if not result.proposals:
         return (Statement(text=_nothing(result), rests_on=("fewer_because", "not_plannable")),)
-    missing = [rank for rank in reading.about if rank > len(result.proposals)]
+    missing = [rank for rank in reading.about if not 1 <= rank <= len(result.proposals)]
     if missing:
         count = len(result.proposals)
         return (Statement(text=f"There is no proposal {missing[0]}: {count} stand.", rests_on=("proposals",)),)

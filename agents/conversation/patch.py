@@ -25,10 +25,18 @@ def with_facts(request: PlanRequest, result: PlanResult, facts: Sequence[Fact]) 
         if fact.path[0] != "cluster":
             _set(document, fact)
     if machine:
-        document["cluster"] = _cluster(document.get("cluster") or _seen_cluster(result), machine)
-        document.pop("current_plan", None)
-        document.pop("current_mesh", None)
+        known = document.get("cluster") or _seen_cluster(result)
+        cluster = _cluster(known, machine)
+        if known is None or any(cluster[key] != _same_name(known.get(key)) for key in cluster):
+            document["cluster"] = cluster
+            document.pop("current_plan", None)
+            document.pop("current_mesh", None)
     return PlanRequest.model_validate(document)
+
+
+def _same_name(value: Any) -> Any:
+    """A chip by its catalogue id, as a stated machine names it."""
+    return catalog.chip(value).id if isinstance(value, str) else value
 
 
 def _set(document: dict[str, Any], fact: Fact) -> None:
@@ -40,6 +48,8 @@ def _set(document: dict[str, Any], fact: Fact) -> None:
     part[fact.path[-1]] = fact.value
     if fact.path[:2] == ("constraints", "fixed"):
         document["constraints"].get("bounds", {}).pop(fact.path[2], None)
+    if fact.path[:2] == ("constraints", "bounds"):
+        document["constraints"].get("fixed", {}).pop(fact.path[2], None)
 
 
 def _seen_cluster(result: PlanResult) -> dict[str, Any] | None:

@@ -4,22 +4,24 @@ import re
 from collections import defaultdict
 from itertools import pairwise
 
-from agents.conversation.facts import facts_of
+from agents.conversation.facts import facts_of, is_tried
 from agents.conversation.records import Fact, Intent, Reading
 
-WHAT_IF = re.compile(r"\b(?:what if|suppose|assume|if we (?:had|used|moved|went)|how about|would it)\b", re.IGNORECASE)
-WHY_NOT = re.compile(r"\bwhy not\b", re.IGNORECASE)
 # in this order: the first that is found
 QUESTIONS: tuple[tuple[Intent, str], ...] = (
     (
         "which_first",
         r"\b(?:which|what)\b.*\b(?:first|start|try|pick|choose|adopt|best)\b|\bwhere (?:do|should) (?:i|we) start",
     ),
-    ("how_sure", r"\b(?:how|are you)\s+(?:sure|confident|certain|reliable)|\bconfidence\b|\bhow much .*trust"),
+    (
+        "how_sure",
+        r"\b(?:how|are you)\s+(?:sure|confident|certain|reliable)|\bconfidence\b|\blegit(?:imate)?\b|"
+        r"\bcan (?:i|we) trust\b|\bhow much .*trust",
+    ),
     ("test", r"\b(?:test|verify|confirm|refute|experiment|measure|check it|try it out)\b"),
     ("worse", r"\b(?:worse|downsides?|trade-?offs?|costs? me|risks?|drawbacks?|price)\b"),
     ("memory", r"\b(?:memory|hbm|vram|oom|fit)\b"),
-    ("why", r"\bwhy\b|\bexplain\b|\breasons?\b|\bcompare\b|\bdifference\b|\bbecause of\b"),
+    ("why", r"\bwhy\b|\bexplain\b|\breasons?\b|\bcompare\b|\bdifference\b|\bversus\b|\bvs\b|\bbecause of\b"),
 )
 DOUBT = re.compile(
     r"\b(?:disagree|don't think|do not think|doubt|wrong|i think|i believe|i prefer|i'd rather|not convinced|"
@@ -28,8 +30,16 @@ DOUBT = re.compile(
 )
 ORDINALS = {"first": 1, "second": 2, "third": 3}
 NAMED = re.compile(
-    r"(?:#|\bno\.? ?|\bnumber |\bproposal |\boption |\bplan )(\d)\b|\b(first|second|third)\b", re.IGNORECASE
+    r"(?:#|\bno\.? ?|\bnumber |\bproposal |\boption |\bplan )(\d{1,3})\b(?![.,]?\d)|\b(first|second|third)\b",
+    re.IGNORECASE,
 )
+
+COMPARED = re.compile(
+    r"\bcompare (?:#|proposals? )?(\d)(?:,? and| with| to) #?(\d)\b(?![\d.,-]*\s*\w+ (?:gpu|chip|node))|"
+    r"(?:^|#)(\d) (?:vs\.?|versus|or|against) #?(\d)\W*$",
+    re.IGNORECASE,
+)
+TOP_TWO = re.compile(r"\b(?:top|first) (?:two|2)\b", re.IGNORECASE)
 
 
 def read_message(message: str) -> Reading:
@@ -41,8 +51,7 @@ def read_message(message: str) -> Reading:
     clashes = _clashes(facts)
     about = _named(message)
     if facts:
-        tried = WHAT_IF.search(message) or WHY_NOT.search(message)
-        return Reading(intent="what_if" if tried else "new_fact", facts=facts, about=about, clashes=clashes)
+        return Reading(intent="what_if" if is_tried(message) else "new_fact", facts=facts, about=about, clashes=clashes)
     asked = _question(message)
     if DOUBT.search(message) and asked not in ("how_sure", "which_first"):
         asked = "push_back"
@@ -56,9 +65,16 @@ def _question(message: str) -> Intent:
     return "unclear"
 
 
+def _compared(message: str) -> list[int]:
+    """'compare 1 and 3', 'compare the top two', '2 versus 3'."""
+    if match := COMPARED.search(message):
+        return [int(rank) for rank in match.groups() if rank is not None]
+    return [1, 2] if TOP_TWO.search(message) else []
+
+
 def _named(message: str) -> tuple[int, ...]:
     """Ranks in the order they are named. "Which first" names none."""
-    found = []
+    found = _compared(message)
     for match in NAMED.finditer(message):
         ordinal = match.group(2)
         if ordinal is not None and re.search(r"\b(?:which|what|start|try)\b", message, re.IGNORECASE):

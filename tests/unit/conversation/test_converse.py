@@ -121,6 +121,23 @@ def test_a_proposal_that_is_not_there(result: PlanResult) -> None:
     assert text(answer) == "There is no proposal 7: 3 stand."
 
 
+def test_there_is_no_proposal_before_the_first(result: PlanResult) -> None:
+    answer, *_ = say("explain proposal 0", result)
+    assert text(answer) == "There is no proposal 0: 3 stand."
+
+
+def test_the_machine_that_is_known_already_keeps_the_current_layout(result: PlanResult) -> None:
+    _, request, _ = say("H100 with 80 GB memory", result, plan)
+    assert request == REQUEST
+
+
+def test_a_bound_takes_the_place_of_a_degree_that_was_fixed(result: PlanResult) -> None:
+    _, fixed, kept = say("TP must stay 8", result, plan)
+    _, bounded, _ = converse("at most tp 4", fixed, kept, plan)
+    assert bounded.constraints.fixed == {}
+    assert bounded.constraints.bounds["tp"].high == 4
+
+
 def test_what_was_not_understood_changes_nothing_and_says_what_can_be_asked(result: PlanResult) -> None:
     answer, *_ = say("bananas", result)
     assert "nothing was changed" in text(answer)
