@@ -6,7 +6,7 @@ from uuid import UUID
 from sqlalchemy.exc import IntegrityError
 
 from agents.conversation.converse import next_request, planned, refused
-from agents.conversation.records import Answer, Reading
+from agents.conversation.records import Answer, Reading, Statement
 from agents.findings import PlanResult
 from agents.request import PlanRequest
 from app.answers import links_of, result_of
@@ -62,10 +62,14 @@ async def _answered(service: Service, message: Message, result: PlanResult) -> M
     if message.answer is not None:
         return _turn(message, Answer.model_validate_json(message.answer))
     assert message.planned_id is not None, "a message without an answer waits for a plan"
-    job = await service.runner.get(message.planned_id)
     reading = Reading.model_validate_json(message.reading)
+    try:
+        job = await service.runner.get(message.planned_id)
+    except NotFound:  # thrown away before anyone asked for the answer
+        gone = InvalidDescription(f"plan {message.planned_id} is not kept any more", hint="say it again")
+        return _turn(message, refused(reading, gone))
     if job.state == "done":
-        answer = planned(reading, result, result_of(job).plan)
+        answer = _with_next(planned(reading, result, result_of(job).plan), message.planned_id)
     elif job.state == "failed":
         problem = Problem.model_validate_json(job.problem or "")
         answer = refused(reading, InvalidDescription(problem.detail, hint=problem.hint))
@@ -75,6 +79,13 @@ async def _answered(service: Service, message: Message, result: PlanResult) -> M
         await rows.answered(session, message, answer.model_dump_json(round_trip=True))
     await _record(service, message, answer)
     return _turn(message, answer)
+
+
+def _with_next(answer: Answer, planned_id: UUID) -> Answer:
+    """The answer and where the conversation goes on: a plan's own messages stay about that plan."""
+    kept = "was only tried" if answer.reading.intent == "what_if" else "holds there"
+    text = f"Messages here stay about this plan; what was stated {kept}: /v1/plans/{planned_id}/messages."
+    return answer.model_copy(update={"statements": (*answer.statements, Statement(text=text, rests_on=("planned",)))})
 
 
 def _turn(message: Message, answer: Answer | None) -> MessageAnswer:

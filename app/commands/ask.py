@@ -29,6 +29,8 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.trace or arguments.request is not None:
             raise InvalidDescription("--plan beside a trace or a request", hint="give one of them")
         return _of_service(arguments)
+    if arguments.url is not None:
+        raise InvalidDescription("--url without --plan", hint="name the plan of that service with --plan ID")
     if not arguments.trace and arguments.request is None:
         raise InvalidDescription("nothing to ask about", hint="give a TRACE, --request FILE, or --plan ID")
     return _here(arguments)

@@ -37,6 +37,7 @@ async def test_a_fact_is_planned_with_all_that_was_asked_before(client, plan, pl
     assert request.constraints.fixed == {"tp": 8}
     assert request.workload.seq_len == 8192
     assert (await client.get(body["planned"]["self"])).status_code == 200
+    assert f"{body['planned']['self']}/messages" in body["statements"][-1]["text"]
 
 
 async def test_doubt_plans_nothing_and_keeps_the_order(client, plan, planner) -> None:
