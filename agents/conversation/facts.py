@@ -58,10 +58,11 @@ NONE_OF = (
     r"don['\u2019]t use|never use|avoid|forbid|rule out)"
 )
 ENDS = r"(?=\s*(?:please|at all|any ?more|here|for us)?\s*(?:[.!;]|$)|\s+(?:and|or)\b)"
-# words that may stand between a name and its number; any other makes the number another's
+# words that may stand between a name and its number, few, as a message may be hostile; any other makes the number
+# another's
 FILLER = (
     r"(?:\s|=|:|\b(?:must|should|has|have|needs?|will|shall|can|to|stays?|remains?|be|is|at|of|equals?|fixed|kept|keep|set|"
-    r"size|degree|exactly|only|a|the|now|soll|muss|stay|remain|bleibt|limited|capped|with)\b)*"
+    r"size|degree|exactly|only|a|the|now|soll|muss|stay|remain|bleibt|limited|capped|with)\b){0,14}"
 )
 NUMBER = r"(?<![\d.,\w/-])(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?\s*([kKmM](?![a-zA-Z]))?(?![\d.,]*\d)"
 DEGREE = r"(?<![\d.,-])(?P<n>\d{1,7})(?![\w%]|[.,]\d|/)"
@@ -90,6 +91,11 @@ NODES_OF = re.compile(
     rf"{NUMBER}\s+(?:nodes?|hosts?|servers?)\s+(?:of|with|having|x)\s+(?P<each>\d+)\s*(?:[\w-]+)?", re.IGNORECASE
 )
 COUNTED = re.compile(rf"{NUMBER}\s*(?:x\s*)?(?P<name>[a-z][\w-]*){PER}", re.IGNORECASE)
+# a chip that is only spoken of is not the machine: "H100s are cheap"
+MACHINE_WORDS = re.compile(
+    r"\b(?:have|has|had|got|get|use|move|moved|switch|switched|run|running|on|to|of|with|chip|machine|cluster|hardware)\b",
+    re.IGNORECASE,
+)
 TOPOLOGY = re.compile(r"\b(\d+x\d+(?:x\d+)*)\b", re.IGNORECASE)
 TOPOLOGY_WORDS = re.compile(r"\b(?:topology|torus|slice|pod|tpu\w*|v\d\w*)\b", re.IGNORECASE)
 MEMORY = re.compile(rf"{NUMBER}\s*(GB|GiB)\b", re.IGNORECASE)
@@ -138,7 +144,7 @@ def facts_of(message: str) -> tuple[Fact, ...]:
         tried = TRIED.search(sentence) is not None
         if not tried and (sentence.rstrip(" \"')").endswith("?") or QUESTION.match(sentence)):
             continue
-        for clause in CLAUSE.split(sentence):
+        for clause in CLAUSE.split(" ".join(sentence.split())):
             if tried or not NOT_STATED.search(clause):
                 found += _facts(TRIED.sub("", clause))
     return tuple(dict.fromkeys(found))
@@ -223,6 +229,8 @@ def _machine(clause: str) -> Iterator[Fact]:
         yield _fact(("cluster", "chips"), count, match)
     if TOPOLOGY_WORDS.search(clause) and (match := TOPOLOGY.search(clause)):
         yield _fact(("cluster", "topology"), tuple(map(int, match.group(1).lower().split("x"))), match)
+    if not MACHINE_WORDS.search(clause) and not re.search(r"\d\s*x?\s+[a-z]", clause, re.IGNORECASE):
+        return
     for word in re.finditer(r"[\w-]+", clause):
         if chip := _chip(word.group(0)):
             yield _fact(("cluster", "chip"), chip, word)

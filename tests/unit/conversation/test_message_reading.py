@@ -92,7 +92,13 @@ def test_facts_as_they_are_spelled(message: str, facts: list[str]) -> None:
         "nicht mehr als TP 4",
         "ne pas utiliser tp 8",
         "9" * 2_000,
+        "H100s are cheap",
+        "Use 4 H200 instead of 8 H100",
         "tp " * 600,
+        "tp" + " " * 1_990,
+        "tp" + " is" * 660,
+        "tp from " + "1 to " * 390,
+        "no " * 660,
         "the bill was 3,000 dollars",
     ],
 )
