@@ -17,7 +17,7 @@ export ANONYMIZED_TELEMETRY := False
 export LITELLM_LOCAL_MODEL_COST_MAP := True
 export LANGGRAPH_STRICT_MSGPACK := true
 
-.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores local-llm kernel-tables bench bench-search bench-simulation bench-traces bench-projector bench-serving accuracy-page fuzz-traces serve clean
+.PHONY: help demo test setup lint types imports unit check-samples check-ranks tables scores advice-scores local-llm kernel-tables bench bench-search bench-simulation bench-traces bench-projector bench-serving accuracy-page fuzz-traces serve clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,18 @@ scores: setup ## projector against published measurements: errors, ranking, hit 
 	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/silicon_serving.csv
 	@$(BIN)/shardwise eval accuracy $(SHARED)/groundtruth/serving.jsonl
 	@$(BIN)/python -m tests.validation.published_pools
+
+advice-scores: setup ## the advice against published workloads and before/after reports, retrieval, micro-cases, the paper's cases
+	@$(BIN)/shardwise eval advice --framework named $(SHARED)/groundtruth/workloads.jsonl
+	@$(BIN)/shardwise eval advice --framework named --no-history $(SHARED)/groundtruth/workloads.jsonl
+	@$(BIN)/shardwise eval advice --phase serving $(SHARED)/groundtruth/workloads.jsonl
+	@$(BIN)/shardwise eval advice --phase rl $(SHARED)/groundtruth/workloads.jsonl
+	@$(BIN)/shardwise eval advice --phase sft $(SHARED)/groundtruth/workloads.jsonl
+	@$(BIN)/shardwise eval advice --phase lora $(SHARED)/groundtruth/workloads.jsonl
+	@$(BIN)/shardwise eval advice $(SHARED)/groundtruth/advice_cases.jsonl
+	@$(BIN)/python -m tests.validation.retrieval
+	@$(BIN)/python -m tests.validation.micro_cases
+	@$(BIN)/python -m tests.validation.paper_cases
 
 accuracy-page: setup ## docs/accuracy.md: projected against measured with charts, from SHARED/groundtruth
 	@$(BIN)/python -m tests.validation.accuracy_page $(SHARED)/groundtruth --peers $(PEERS_RESULT)
