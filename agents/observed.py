@@ -3,6 +3,10 @@
 from pydantic import Field, model_validator
 
 from projector.specs.record import Record
+from projector.specs.workload import MOST_IMBALANCE
+
+MOST_DEVICE_GB = 1e4  # tens of times the memory of any device there is
+ROUNDING_FRAC = 0.02  # figures are read off dashboards with two digits
 
 
 class PhaseTimes(Record):
@@ -39,8 +43,12 @@ class Observed(Record):
     samples_per_s: float | None = Field(None, gt=0)
     requests_per_s: float | None = Field(None, gt=0)
     mfu_frac: float | None = Field(None, ge=0, le=1)
-    peak_memory_gb: float | None = Field(None, gt=0, description="of the fullest device, reserved memory included")
-    memory_limit_gb: float | None = Field(None, gt=0, description="what the allocator may use of a device")
+    peak_memory_gb: float | None = Field(
+        None, gt=0, le=MOST_DEVICE_GB, description="of the fullest device, reserved memory included"
+    )
+    memory_limit_gb: float | None = Field(
+        None, gt=0, le=MOST_DEVICE_GB, description="what the allocator may use of a device"
+    )
     out_of_memory: bool | None = None
     duty_cycle_frac: float | None = Field(None, ge=0, le=1, description="time the device runs kernels")
     exposed_communication_frac: float | None = Field(None, ge=0, le=1)
@@ -48,7 +56,9 @@ class Observed(Record):
     bubble_frac: float | None = Field(None, ge=0, le=1, description="pipeline bubble")
     host_frac: float | None = Field(None, ge=0, le=1, description="time the device waits for the host")
     recompute_frac: float | None = Field(None, ge=0, le=1)
-    expert_imbalance: float | None = Field(None, ge=1, description="tokens of the fullest expert rank over the mean")
+    expert_imbalance: float | None = Field(
+        None, ge=1, le=MOST_IMBALANCE, description="tokens of the fullest expert rank over the mean"
+    )
     ttft_ms: float | None = Field(None, gt=0)
     tpot_ms: float | None = Field(None, gt=0)
     queued_requests: float | None = Field(None, ge=0)
@@ -65,6 +75,12 @@ class Observed(Record):
         }
         if sum(shares.values()) > 1.001:
             raise ValueError(f"{' and '.join(shares)} sum to {sum(shares.values()):g} of the step, more than 1")
+        waits = sum(shares.values())
+        if shares and self.mfu_frac is not None and self.mfu_frac + waits > 1 + ROUNDING_FRAC:
+            raise ValueError(
+                f"mfu_frac {self.mfu_frac:g} leaves {1 - self.mfu_frac:.3g} of the step at most for what is no "
+                f"arithmetic, and {' and '.join(shares)} take {waits:g}"
+            )
         if self.duty_cycle_frac is not None and self.idle_frac is not None:
             total = self.duty_cycle_frac + self.idle_frac
             if total > 1.01:

@@ -133,9 +133,13 @@ def _keep_reason(question: AdvisorInput) -> str:
 
 
 def _relief(question: AdvisorInput, candidate: Candidate) -> str:
-    how = "measured" if question.diagnosis.source == "measured" else "projected"
+    source = question.diagnosis.source
     cause = CAUSE_PHRASE[question.diagnosis.cause]
-    limit = f"The {how} step is limited by {cause}"
+    limit = f"The {'measured' if source == 'measured' else 'projected'} step is limited by {cause}"
+    if source == "stated":
+        limit = f"By what is stated the run is limited by {cause}"
+    if not question.reference_is_current and source == "stated":
+        return f"No current plan is known; {limit[:1].lower()}{limit[1:]}."
     if not question.reference_is_current:
         return f"No current plan is known; the step of {question.reference_label} would be limited by {cause}."
     if candidate.is_reference:
@@ -180,6 +184,9 @@ def _verdict(question: AdvisorInput, candidate: Candidate) -> list[str]:
     if candidate.gain_frac < -NOISE_FRAC and question.reference.fit == "too_large":
         return ["What it is compared with does not fit, so a slower plan that fits is a gain."]
     if candidate.gain_frac < -NOISE_FRAC:
+        better = sum(one.gain_frac > candidate.gain_frac for one in question.candidates)
+        if better >= question.wanted:
+            return ["It is projected to be worse; it is listed for what else speaks for it, not for its speed."]
         return ["It is projected to be worse; it is listed because fewer than three better plans pass the gates."]
     if candidate.gain_frac <= NOISE_FRAC:
         change = signed_percent(candidate.gain_frac)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from pydantic import ValidationError
+
 from agents.conversation.answers import comparison, statements_of
 from agents.conversation.patch import with_facts
 from agents.conversation.reading import read_message
@@ -40,11 +42,21 @@ def planned(reading: Reading, before: PlanResult, after: PlanResult) -> Answer:
 
 def refused(reading: Reading, error: Exception) -> Answer:
     """The answer where the facts cannot hold: why, and that nothing changed."""
-    why = error.message if isinstance(error, ShardwiseError) else str(error).splitlines()[0]
+    why = _why(error)
     hint = f" ({error.hint})" if isinstance(error, ShardwiseError) and error.hint else ""
     return Answer(
         reading=reading, statements=(Statement(text=f"That cannot be planned: {why}{hint}."),), order_kept=True
     )
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ShardwiseError):
+        return error.message
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"{where}: {first['msg']}" if where else first["msg"]
+    return str(error).splitlines()[0]
 
 
 def converse(

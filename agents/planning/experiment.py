@@ -194,7 +194,10 @@ def _memory_stop(after: Projection, job: Job) -> str:
         return "Stop if the engine reports preempted requests at a load the current plan serves without."
     limit = TIGHT_MEMORY_FRAC * memory.capacity_bytes
     if memory.total_bytes > limit:
-        limit = memory.capacity_bytes
+        return (
+            f"Stop at the first allocation that fails: {gigabytes(memory.total_bytes)} of "
+            f"{gigabytes(memory.capacity_bytes)} are expected."
+        )
     return (
         f"Stop if a device holds more than {gigabytes(limit)} within the first {WARM_UP} steps "
         f"({gigabytes(memory.total_bytes)} is expected)."

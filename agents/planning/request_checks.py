@@ -79,14 +79,17 @@ def _check_phases(request: PlanRequest) -> None:
 
 def _check_model(request: PlanRequest) -> None:
     name = request.workload.model if request.workload else None
-    if request.architecture is not None:
-        if name is not None and name != request.architecture.name:
-            raise InvalidDescription(
-                f"workload.model is {name!r} and architecture describes {request.architecture.name!r}",
-                hint="give one of the two, or the same name in both",
-            )
-    elif name is not None:
-        catalog.architecture(name)
+    if request.architecture is not None and name is not None and name != request.architecture.name:
+        raise InvalidDescription(
+            f"workload.model is {name!r} and architecture describes {request.architecture.name!r}",
+            hint="give one of the two, or the same name in both",
+        )
+    model = request.architecture or (catalog.architecture(name) if name is not None else None)
+    imbalance = request.observed.expert_imbalance if request.observed is not None else None
+    if model is not None and not model.is_moe and imbalance is not None and imbalance > 1:
+        raise InvalidDescription(
+            f"observed.expert_imbalance is {imbalance:g} and {model.name} has no experts", hint="leave one of them out"
+        )
 
 
 def _check_devices(request: PlanRequest, cluster: ClusterSpec) -> None:

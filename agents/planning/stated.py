@@ -1,7 +1,7 @@
 """What a user states of a run (figures, a symptom) beside or in place of a trace: diagnosis, remedies, questions."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.causes import CAUSE_PHRASE, NOT_LAYOUT
 from agents.findings import Diagnosis, Evidence
@@ -17,6 +17,7 @@ from agents.request import PlanRequest
 from agents.wording import listed, percent, quoted
 from projector.specs.bottleneck import Cause
 
+MEASURE = "diagnosis"  # the lever that only looks
 DECISIVE_WEIGHT = 2.0  # of a sign: a symptom, not a setting or a habit; only then words contradict a trace
 DIAGNOSED_WEIGHT = {"measured": 6.0, "modelled": 0.15, "stated": 0.0}  # of a diagnosis among the signs
 
@@ -77,7 +78,8 @@ def stated_of(request: PlanRequest, diagnosis: Diagnosis | None = None, job: Job
         weight = DIAGNOSED_WEIGHT[diagnosis.source] * (0.5 if diagnosis.ambiguous else 1.0)
         if weight > 0:  # a projection or a trace knows more than arithmetic over a few sizes
             kept = (sign for sign in signs if sign.stated_by in ("words", "numbers"))
-            signs = (*kept, Sign(cue, weight, stated_by="diagnosis"))
+            says = f"the bottleneck is {CAUSE_PHRASE[diagnosis.cause]}"
+            signs = (*kept, Sign(replace(cue, says=says), weight, stated_by="diagnosis"))
     return Stated(facts, weigh(signs), says_something(request))
 
 
@@ -107,6 +109,9 @@ def remedies_for(request: PlanRequest, diagnosis: Diagnosis, job: Job | None) ->
         relieves = diagnosis.cause not in NOT_LAYOUT
     known = frozenset(entry.id for entry in (*stated.evidence, *diagnosis.evidence))
     found = remedies_of(stated.facts, stated.weighed, layout_relieves=relieves)
+    if diagnosis.abstained and not any(sign.stated and not sign.denied for sign in stated.weighed.signs):
+        # nothing shows a cause, so nothing but a measurement may go before the proposals
+        found = tuple(one.model_copy(update={"first": one.first and one.lever == MEASURE}) for one in found)
     return tuple(
         remedy.model_copy(update={"evidence": tuple(name for name in remedy.evidence if name in known)})
         for remedy in found

@@ -18,6 +18,7 @@ LEAST_OF_BEST = 0.25  # of the weight of the likeliest lever; less is not worth 
 DIRECTION_FRAC = {"helps": 1.2, "depends": 1.0, "neutral": 0.5, "hurts": 0.15}
 EXPECTED_WHERE_NOT = {"hurts": -0.1, "neutral": 0.0}
 REACHABLE_MFU = 0.55  # large dense models on large batches, as the best published training runs report
+LEAST_MFU = 1e-3  # a run that reaches less hardly computes, so its MFU bounds nothing
 MOST_SHARE = 0.95  # of the time: a share above leaves no bound that means anything
 
 
@@ -72,7 +73,7 @@ def remedy_of(rule: RemedyRule, judged: Judged, facts: Facts, weighed: Weighed, 
     return Remedy(
         lever=rule.lever,
         title=rule.title,
-        why=why or "What is stated leaves several causes about equally likely.",
+        why=why or "Nothing known of the run decides between several causes.",
         relieves=rule.relieves,
         layout=rule.layout,
         first=first,
@@ -113,7 +114,7 @@ def _gain(
         return EXPECTED_WHERE_NOT[judged.direction], None, "assumed: its condition does not hold here"
     if share is None or not 0 < share <= MOST_SHARE:
         mfu = facts.observed.mfu_frac
-        if mfu and facts.setting != "serving" and mfu < REACHABLE_MFU:
+        if mfu is not None and facts.setting != "serving" and LEAST_MFU <= mfu < REACHABLE_MFU:
             most = REACHABLE_MFU / mfu - 1
             basis = (
                 f"assumed: usual in public reports; bound: MFU {percent(mfu)} against {percent(REACHABLE_MFU)} in reach"

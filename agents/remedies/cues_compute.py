@@ -18,7 +18,7 @@ COMPUTE: tuple[Cue, ...] = (
                 r"runs? eager\w*|(exceeds?|beyond|outside|above) (the )?captured|not captured|graph (miss\w*|breaks?)"
                 r"|falls? out of (the )?graph"
             ),
-            r"(kernel |host |gpu )?launch(es|ing)?[ -](bound|overhead|latency|cost|gaps?|limited)",
+            r"(kernel |host |gpu )?launch(es|ing)?[ -](is slow|are slow|bound|overhead|latency|cost|gaps?|limited)",
             r"(host|cpu)[ -](bound|limited|overhead|launch\w*|dispatch|side|heavy|intensive|work|time)",
             r"(host|cpu|python|framework) overhead",
             r"(launch|host)\w* .{0,15}(expos\w+|dominat\w*|sets? the pace|limits?)",
@@ -135,7 +135,8 @@ COMPUTE: tuple[Cue, ...] = (
             r"loss .{0,20}(memory|logits)|kernel .{0,30}(instead|missing)",
         ),
         "kernels run far below what the chip can do",
-        unless=r"all-?to-?all|all-?gather kernels|all-?reduce( kernels| per)|nccl kernels|dispatch/combine|collective",
+        unless=r"all-?to-?all|all-?gather kernels|all-?reduce( kernels| per)|nccl kernels|dispatch/combine|collective"
+        r"|kernel launch(es|ing)? (is|are) slow",
     ),
     Cue(
         "padding",

@@ -156,7 +156,9 @@ def _phases(facts: Facts) -> Iterator[Sign]:
     sync, step = times.weight_sync_s, facts.observed.step_time_s
     known = [time for time in (times.generation_s, times.update_s, times.log_probabilities_s, sync) if time]
     whole = step or sum(known)
-    if sync is not None and (times.sync_assembly_s or len(known) == 1 or sync / whole > 0.15):
+    if not whole:
+        return
+    if sync and (times.sync_assembly_s or len(known) == 1 or sync / whole > 0.15):
         share = min(1.0, sync / whole) if len(known) > 1 or step else None
         part = (times.sync_assembly_s or 0.0) / sync
         split = f", {percent(part)} of it building tensors" if part else ""

@@ -2,15 +2,16 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agents.remedies.cue import LEVER_SHARES
 from agents.remedies.facts import Facts
 from agents.remedies.number_signs import number_signs
-from agents.remedies.symptom import Sign, read_symptom
+from agents.remedies.symptom import DENIED, Sign, read_symptom
 from projector.specs.bottleneck import BOTTLENECK_OF, Bottleneck, Cause
 
 AMBIGUOUS_LEAD = 0.10  # of the weight of all signs, as `verdict.AMBIGUOUS_MARGIN` is of the window
+OUT_OF_MEMORY = "out of memory"  # the sign that a figure of the request may deny
 SET_BY_HAND = 5.0  # what a user set and states can be set otherwise: it says more of levers than of causes
 CLASSES: tuple[Bottleneck, ...] = ("compute", "memory", "communication")
 
@@ -48,6 +49,10 @@ def signs_of(facts: Facts, text: str) -> tuple[Sign, ...]:
         held = heaviest.get(sign.cue.sign)
         if held is None or abs(sign.weight) > abs(held.weight):
             heaviest[sign.cue.sign] = sign
+    held = heaviest.get(OUT_OF_MEMORY)
+    if facts.observed.out_of_memory is False and held is not None and not held.denied:
+        claim = "The run is stated not to be out of memory."
+        heaviest[OUT_OF_MEMORY] = replace(held, weight=DENIED * held.cue.weight, sentence=claim, stated_by="numbers")
     return tuple(sorted(heaviest.values(), key=lambda sign: (-abs(sign.weight), sign.cue.sign)))
 
 

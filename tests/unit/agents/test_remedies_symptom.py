@@ -29,6 +29,7 @@ def _weighed(text: str):
         ("Thousands of tiny kernels; the host sets the pace.", "launch_bound"),
         ("The dataloader cannot keep up, devices wait for input batches.", "host_idle"),
         ("Pipeline bubble of 35 %.", "pipeline_bubble"),
+        ("Kernel launches are slow.", "launch_bound"),
         ("Most of the tokens of a batch are padding.", "compute_throughput"),
     ],
 )

@@ -126,6 +126,9 @@ def test_copies_of_the_cache_are_counted_by_heads() -> None:
         {"mfu_frac": 40},
         {"phases": {"weight_sync_s": 3, "sync_assembly_s": 4}},
         {"peak_memory_gib": 3},
+        {"mfu_frac": 0.95, "exposed_communication_frac": 0.9},
+        {"peak_memory_gb": 1e18},
+        {"expert_imbalance": 1e12},
     ],
 )
 def test_figures_that_cannot_be_are_refused(figures: dict[str, object]) -> None:
@@ -144,3 +147,53 @@ def test_what_such_runs_mostly_wait_for_is_no_statement() -> None:
     assert alone.evidence == ()
     projected = _answer(PlanRequest.model_validate({**JOB, "observed": Observed(step_time_s=4.0)}))
     assert projected.diagnosis.source == "modelled"
+
+
+@pytest.mark.parametrize(
+    "figures",
+    [
+        {"phases": {"generation_s": 0, "update_s": 0, "weight_sync_s": 0}},
+        {"phases": {"generation_s": 5, "weight_sync_s": 0}},
+        {"mfu_frac": 1e-320},
+    ],
+)
+def test_figures_next_to_nothing_are_answered(figures: dict[str, object]) -> None:
+    assert _answer(PlanRequest(observed=Observed.model_validate(figures))).diagnosis.source == "stated"
+
+
+def test_a_dense_model_has_no_busiest_expert() -> None:
+    with pytest.raises(InvalidDescription, match="has no experts"):
+        _answer(PlanRequest.model_validate({**JOB, "observed": Observed(expert_imbalance=2.0)}))
+
+
+def test_what_is_stated_is_not_said_of_the_projected_step() -> None:
+    request = {**JOB, "observed": Observed(exposed_communication_frac=0.5)}
+    for current in (JOB["current_plan"], None):
+        answer = _answer(PlanRequest.model_validate({**request, "current_plan": current}))
+        assert answer.diagnosis.source == "stated"
+        for proposal in answer.proposals:
+            assert "projected step is limited by" not in proposal.rationale
+            assert "would be limited by" not in proposal.rationale
+
+
+def test_a_figure_denies_words_about_memory() -> None:
+    words = "It runs out of memory"
+    assert _answer(PlanRequest(symptom=words)).diagnosis.cause == "hbm_capacity"
+    denied = _answer(PlanRequest(symptom=words, observed=Observed(out_of_memory=False)))
+    assert denied.diagnosis.cause != "hbm_capacity"
+    assert "stated not to be out of memory" in denied.evidence[0].claim
+    assert "speaks against" in denied.evidence[0].claim
+
+
+def test_a_trace_that_shows_no_cause_puts_no_lever_first() -> None:
+    idle = summary_of(compute_ms=20, launch_bound_frac=0.0)
+    answer = _answer(PlanRequest(workload=WorkloadSpec(phase="serving")), idle)
+    assert answer.diagnosis.abstained
+    assert answer.remedies
+    assert {remedy.lever for remedy in answer.remedies if remedy.first} <= {"diagnosis"}
+
+
+def test_a_trace_is_not_made_to_say_more_than_its_cause() -> None:
+    answer = _answer(PlanRequest(), summary_of(compute_ms=950))
+    assert answer.diagnosis.cause == "compute_throughput"
+    assert answer.remedies[0].why == "The bottleneck is arithmetic throughput."

@@ -153,3 +153,10 @@ def test_the_proposals_a_message_names() -> None:
 def test_facts_that_cannot_both_hold() -> None:
     reading = read_message("TP must stay 8. Then again TP must stay 4.")
     assert reading.clashes == ("'TP must stay 8' and 'TP must stay 4' cannot both hold",)
+
+
+@pytest.mark.parametrize(
+    "message", ["tp must be -4", "tp is 4.5", "what if each chip had 1e30 GB of memory?", "only -60 GB of memory"]
+)
+def test_a_number_that_is_not_plain_is_not_read_as_another(message: str) -> None:
+    assert facts_of(message) == ()
