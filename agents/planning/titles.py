@@ -45,7 +45,11 @@ SIZES: dict[str, tuple[str, str, str]] = {
     "redundant_experts": ("more", "fewer", "copies of busy experts"),
 }
 # sizes of which 0 is the largest
-ZERO_MEANS: dict[str, str] = {"max_batched_tokens": "without a cap", "chunked_prefill_tokens": "of whole prompts"}
+ZERO_MEANS: dict[str, str] = {
+    "max_batched_tokens": "without a cap",
+    "chunked_prefill_tokens": "of whole prompts",
+    "recompute_layers": "without a cap",
+}
 SWITCHES: dict[str, str] = {
     "cuda_graphs": "CUDA graphs",
     "fused_kernels": "fused kernels",

@@ -60,3 +60,9 @@ def test_a_plan_from_scratch_is_titled_by_its_layout():
         "Tensor parallelism 8, data parallelism 4, weight sharding 4; recompute full instead of none"
     )
     assert layout_title(ParallelismPlan(), ParallelismPlan()) == "One device"
+
+
+def test_recomputing_every_layer_is_not_called_fewer():
+    some, every = (ParallelismPlan(recompute="full", recompute_layers=layers) for layers in (40, 0))
+    assert title_of(some, every) == "Recomputed layers a stage without a cap instead of 40"
+    assert title_of(every, some) == "Recomputed layers a stage 40 instead of without a cap"
