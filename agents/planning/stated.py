@@ -17,6 +17,7 @@ from agents.request import PlanRequest
 from agents.wording import listed, percent, quoted
 from projector.specs.bottleneck import Cause
 
+INPUT = "input pipeline"  # the sign of a device that waits for the loader
 MEASURE = "diagnosis"  # the lever that only looks
 DECISIVE_WEIGHT = 2.0  # of a sign: a symptom, not a setting or a habit; only then words contradict a trace
 DIAGNOSED_WEIGHT = {"measured": 6.0, "modelled": 0.15, "stated": 0.0}  # of a diagnosis among the signs
@@ -74,13 +75,22 @@ def stated_of(request: PlanRequest, diagnosis: Diagnosis | None = None, job: Job
     """Facts and signs of a request; a diagnosis of other origin is one sign more, a measured one outweighs words."""
     facts = facts_of(_completed(request, job))
     signs: tuple[Sign, ...] = signs_of(facts, request.symptom)
-    if diagnosis is not None and (cue := BY_SIGN.get(SIGN_OF.get(diagnosis.cause, ""))) is not None:
+    if diagnosis is not None and (cue := BY_SIGN.get(_sign_of(diagnosis))) is not None:
         weight = DIAGNOSED_WEIGHT[diagnosis.source] * (0.5 if diagnosis.ambiguous else 1.0)
         if weight > 0:  # a projection or a trace knows more than arithmetic over a few sizes
             kept = (sign for sign in signs if sign.stated_by in ("words", "numbers"))
-            says = f"the bottleneck is {CAUSE_PHRASE[diagnosis.cause]}"
-            signs = (*kept, Sign(replace(cue, says=says), weight, stated_by="diagnosis"))
+            if cue.sign != INPUT:
+                cue = replace(cue, says=f"the bottleneck is {CAUSE_PHRASE[diagnosis.cause]}")
+            signs = (*kept, Sign(cue, weight, stated_by="diagnosis"))
     return Stated(facts, weigh(signs), says_something(request))
+
+
+def _sign_of(diagnosis: Diagnosis) -> str:
+    """The sign that the diagnosed cause is; of a host that mostly loads input, that it does."""
+    loading = next((entry.value for entry in diagnosis.evidence if entry.id == "ev-idle-input"), None) or 0.0
+    if diagnosis.cause == "host_idle" and diagnosis.shares is not None and 2 * loading > diagnosis.shares.idle:
+        return INPUT
+    return SIGN_OF.get(diagnosis.cause, "")
 
 
 def _completed(request: PlanRequest, job: Job | None) -> PlanRequest:

@@ -13,7 +13,8 @@ from projector.errors import InvalidDescription, UnknownName
 from projector.specs.cluster import ClusterSpec
 from projector.specs.plan import ParallelismPlan
 from projector.specs.workload import WorkloadSpec
-from tests.unit.agents.planning_examples import summary_of
+from tests.unit.agents.planning_examples import MILLISECOND_NS, summary_of
+from traces.measure_types import IdleSplit
 
 LAUNCHES = "The GPUs are 60 % idle; thousands of tiny kernels, the host sets the pace."
 JOB = {
@@ -197,3 +198,16 @@ def test_a_trace_is_not_made_to_say_more_than_its_cause() -> None:
     answer = _answer(PlanRequest(), summary_of(compute_ms=950))
     assert answer.diagnosis.cause == "compute_throughput"
     assert answer.remedies[0].why == "The bottleneck is arithmetic throughput."
+
+
+@pytest.mark.parametrize(("loading_ms", "lever"), [(700, "data"), (200, "host")])
+def test_a_device_that_waits_for_input_is_told_to_feed_it(loading_ms: int, lever: str) -> None:
+    loading, host = loading_ms * MILLISECOND_NS, 800 * MILLISECOND_NS
+    pause = 700 * MILLISECOND_NS
+    split = IdleSplit(
+        host_bound_ns=host, launch_gap_ns=0, dependency_ns=0, unknown_ns=0, input_ns=loading, pause_ns=pause
+    )
+    summary = summary_of(compute_ms=200, kinds={"gemm": 200}).model_copy(update={"idle": split})
+    answer = _answer(PlanRequest(), summary)
+    assert answer.diagnosis.cause == "host_idle"
+    assert answer.remedies[0].lever == lever
