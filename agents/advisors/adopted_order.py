@@ -2,7 +2,7 @@
 
 Nothing is changed by adopting any of them, so effort decides nothing. Of the candidates projected within SLOWER_FRAC of
 the best the most likely layout comes next; of its plans the one the ranking rule prefers. A degree set picked already
-comes no second time while another is left. With diversity a plan of another aim (resource, axis) than the picks goes
+comes no second time while another is left, nor does a layout. With diversity a plan of another aim (resource, axis) than the picks goes
 before a near-duplicate where it is at least LIKELY_ENOUGH times as likely.
 """
 
@@ -25,7 +25,12 @@ def is_by_practice(question: AdvisorInput) -> bool:
 def likeliest(question: AdvisorInput, rest: Sequence[Candidate], picked: Sequence[Candidate]) -> list[Candidate]:
     """The plans of the layout that comes next: those of one (tp, pp, cp, ep), at least one."""
     used = {_degrees(pick) for pick in picked}
-    fresh = [candidate for candidate in rest if _degrees(candidate) not in used] or list(rest)
+    layouts = {pick.plan.layout for pick in picked}
+    fresh = (
+        [candidate for candidate in rest if _degrees(candidate) not in used]
+        or [candidate for candidate in rest if candidate.plan.layout not in layouts]
+        or list(rest)
+    )
     best = max(1 + candidate.gain_frac for candidate in question.candidates)
     fast = [one for one in fresh if 1 + one.gain_frac >= best / (1 + SLOWER_FRAC)] or fresh
     pool = _apart(fast, picked) if question.diversity else fast

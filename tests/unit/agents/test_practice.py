@@ -8,12 +8,15 @@ from advisor_examples import candidate, question
 
 from agents.advisors.protocol import Adoption
 from agents.advisors.ranking import rank
+from agents.advisors.rules import RulesAdvisor
 from agents.planning.analyzer import undiagnosed
 from agents.planning.confidence import confidence
+from agents.planning.graph import run_plan
 from agents.planning.history import past_question
 from agents.planning.practice import job_practice, job_table
 from agents.planning.resolve import resolve
 from agents.planning.scores import feasible, scored_space
+from agents.planning.state import NoKnowledge
 from agents.practice.choice import Choices, fitted, shares
 from agents.practice.features import NAMES, features_of
 from agents.practice.model import Calibration, shipped_model
@@ -165,3 +168,13 @@ def test_the_shipped_weights_name_figures_and_nothing_else():
 
 def _adopted(matches):
     return [one for one in matches if one.case.kind == "published" and one.case.role == "adopted"]
+
+
+def test_two_sets_of_degrees_still_give_three_distinct_layouts():
+    """Two devices have tp 1 and tp 2 alone: the third differs in how weights are sharded."""
+    body = {
+        "workload": {"model": "llama-3.1-8b", "phase": "training", "seq_len": 2048, "global_batch": 8},
+        "cluster": {"chip": "tpu-v5p", "chips": 2},
+    }
+    result = run_plan(PlanRequest.model_validate(body), None, knowledge=NoKnowledge(), advisor=RulesAdvisor())
+    assert len({one.plan.layout for one in result.proposals}) == 3
