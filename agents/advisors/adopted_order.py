@@ -2,8 +2,8 @@
 
 Nothing is changed by adopting any of them, so effort decides nothing. Of the candidates projected within SLOWER_FRAC of
 the best the most likely layout comes next; of its plans the one the ranking rule prefers. A degree set picked already
-comes no second time while another is left, nor does a layout. With diversity a plan of another aim (resource, axis) than the picks goes
-before a near-duplicate where it is at least LIKELY_ENOUGH times as likely.
+comes no second time while another is left, nor does a layout. With diversity a plan of another aim (resource, axis)
+than the picks goes before a near-duplicate where it is at least LIKELY_ENOUGH times as likely.
 """
 
 from collections.abc import Sequence
