@@ -29,7 +29,9 @@ def signed_percent(frac: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds with the unit a reader expects: '1.25 s', '12.3 ms', '85.0 us'."""
+    """Seconds with the unit a reader expects: '1.25 s', '12.3 ms', '85.0 us'; '0 s' of nothing."""
+    if seconds == 0:
+        return "0 s"
     if seconds >= 1:
         return f"{seconds:.2f} s"
     if seconds >= 1e-3:

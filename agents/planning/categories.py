@@ -86,7 +86,7 @@ def _collectives(collectives: tuple[CollectiveShare, ...]) -> Iterator[Category]
         yield Category(
             name=f"{one.collective}{axis}",
             share_frac=one.exposed_frac,
-            count=one.count,
+            count=one.count or None,
             limiter=limiter,
             limited_frac=0.0 if limiter == "unknown" else 1.0,
             basis=one.basis,

@@ -126,7 +126,7 @@ LAYOUT: tuple[RemedyRule, ...] = (
     ),
     RemedyRule(
         "zero_stage",
-        "Shard less: keep parameters whole where they fit (ZeRO 1 or 2, DDP); shard more only to fit",
+        "Shard as far as fitting asks, no farther: parameters whole where they fit (ZeRO 1 or 2, DDP)",
         ("exposed_dp", "hbm_capacity"),
         "states fit with less sharding, or the run does not fit and more is needed",
         "memory is nearly full (less sharding), or there is room (more)",

@@ -23,6 +23,7 @@ def test_quoted(text, line):
 def test_numbers():
     assert (percent(0.1234), signed_percent(0.1234), signed_percent(-0.05)) == ("12.3 %", "+12.3 %", "-5.0 %")
     assert (duration(12.345), duration(0.012345), duration(8.5e-5)) == ("12.35 s", "12.3 ms", "85.0 us")
+    assert duration(0.0) == "0 s"
     assert gigabytes(61.2e9) == "61.2 GB"
 
 

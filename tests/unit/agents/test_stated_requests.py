@@ -211,3 +211,9 @@ def test_a_device_that_waits_for_input_is_told_to_feed_it(loading_ms: int, lever
     answer = _answer(PlanRequest(), summary)
     assert answer.diagnosis.cause == "host_idle"
     assert answer.remedies[0].lever == lever
+
+
+def test_nothing_is_counted_in_a_projected_step() -> None:
+    answer = _answer(PlanRequest.model_validate(JOB))
+    assert any(one.limiter == "link" for one in answer.diagnosis.categories)
+    assert {one.count for one in answer.diagnosis.categories} == {None}
