@@ -81,8 +81,15 @@ def stated_of(request: PlanRequest, diagnosis: Diagnosis | None = None, job: Job
             kept = (sign for sign in signs if sign.stated_by in ("words", "numbers"))
             if cue.sign != INPUT:
                 cue = replace(cue, says=f"the bottleneck is {CAUSE_PHRASE[diagnosis.cause]}")
-            signs = (*kept, Sign(cue, weight, stated_by="diagnosis"))
+            signs = (*kept, Sign(cue, weight, share=_measured_share(diagnosis), stated_by="diagnosis"))
     return Stated(facts, weigh(signs), says_something(request))
+
+
+def _measured_share(diagnosis: Diagnosis) -> float | None:
+    """What of the step a trace shows for the cause; None where nothing was measured, or no share shows it."""
+    if diagnosis.source != "measured":
+        return None
+    return next((room.gain_frac for room in diagnosis.headroom if room.scope == "cause"), None)
 
 
 def _sign_of(diagnosis: Diagnosis) -> str:

@@ -123,7 +123,7 @@ def _gain(
         return typical, None, "assumed: usual in public before/after reports; nothing stated bounds it"
     bound = 1 / (1 - share) - 1
     expected = 1 / (1 - share * rule.removes_frac) - 1
-    return expected, bound, f"from the stated share of {percent(share)}; bound if all of it went away"
+    return expected, bound, f"from the share of {percent(share)} of the time; bound if all of it went away"
 
 
 def stated_evidence(weighed: Weighed) -> tuple[Evidence, ...]:
