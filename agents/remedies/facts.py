@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from agents.observed import Observed
-from agents.remedies.words import counted, number_of, plain
+from agents.remedies.words import counted, number_of, plain, without_orders
 from agents.request import PlanRequest
 from projector import catalog
 from projector.errors import ShardwiseError
@@ -113,7 +113,7 @@ class Facts:
 
 def facts_of(request: PlanRequest) -> Facts:
     """The facts of a request: fields win over text. UnknownName for a model or chip in no catalogue."""
-    text = plain(request.symptom)
+    text = plain(without_orders(request.symptom))
     numbers, read = _text_numbers(text)
     numbers |= _plan_numbers(request) | _workload_numbers(request)
     model = _model(request)

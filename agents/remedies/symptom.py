@@ -17,7 +17,7 @@ from agents.remedies.cues_post_training import POST_TRAINING
 from agents.remedies.cues_serving import SERVING
 from agents.remedies.cues_settings import SETTINGS
 from agents.remedies.cues_settings_work import WORK_SETTINGS
-from agents.remedies.words import Sentence, sentences, share_in
+from agents.remedies.words import Sentence, sentences, share_in, without_orders
 
 CUES: tuple[Cue, ...] = (*COMMUNICATION, *MEMORY, *COMPUTE, *SERVING, *POST_TRAINING, *SETTINGS, *WORK_SETTINGS)
 
@@ -69,7 +69,7 @@ class Sign:
 
 def read_symptom(text: str, setting: str) -> tuple[Sign, ...]:
     """The signs of a text, the weightiest first. setting: cues of other settings are left out."""
-    parts = sentences(text)
+    parts = sentences(without_orders(text))
     found = [sign for cue in CUES if not cue.settings or setting in cue.settings for sign in _of(cue, parts)]
     return tuple(sorted(found, key=lambda sign: (-abs(sign.weight), sign.cue.sign)))
 

@@ -13,6 +13,14 @@ _DESCRIBED = re.compile(r"\s*(model|hardware)\b", re.IGNORECASE)
 _FILLER = re.compile(r"[_=:\"'`(){}\[\]]+")
 _NUMBER = r"(-?\d+(?:,\d{3})*(?:\.\d+)?)\s*(k|m|b|g)?(?![\w.]*\d)"
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9}
+# a sentence that gives an order and observes nothing: what it names is no sign of the run
+_ORDER = re.compile(
+    r"\b(?:ignore|disregard|forget|override)\b.{0,60}\b(?:instructions?|rules?|prompts?|everything|all|previous|above)\b"
+    r"|\b(?:system|assistant|user)\s*:|\byou (?:are|must|should|will|shall)\b"
+    r"|\b(?:rank|propose|recommend|reply)\b.{0,80}\bfirst\b(?! token)"
+    r"|^\W*(?:please\s+)?(?:propose|recommend|respond|reply|pretend)\b",
+    re.IGNORECASE,
+)
 LONGEST_SENTENCE = 600  # characters of one sentence that are read
 
 
@@ -30,6 +38,15 @@ class Sentence:
     setting: bool = False
     described: bool = False
     figures: bool = False
+
+
+def without_orders(text: str) -> str:
+    """The text without sentences that give an order: an order is data like the rest, and observes nothing."""
+    return "\n".join(_without_orders(line) if _ORDER.search(line) else line for line in text.split("\n"))
+
+
+def _without_orders(line: str) -> str:
+    return "; ".join(part for part in _SENTENCE.split(line) if not _ORDER.search(part))
 
 
 def sentences(text: str) -> tuple[Sentence, ...]:
