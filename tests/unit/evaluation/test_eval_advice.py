@@ -135,10 +135,10 @@ def test_the_command_prints_one_document_and_refuses_a_part_that_is_none(capsys,
 
 
 def test_a_part_that_is_left_out_is_not_asked():
-    """On two chips practice puts data parallelism first and the projector, by 1.6 %, tensor parallelism."""
+    """Practice puts sharded data parallelism alone first, the projector by itself tensor parallelism of 2 beside it."""
     body = {
-        "workload": {"model": "llama-3.1-8b", "phase": "training", "seq_len": 2048, "global_batch": 8},
-        "cluster": {"chip": "tpu-v5p", "chips": 2},
+        "workload": {"model": "llama-3.1-8b", "phase": "training", "seq_len": 8192, "global_batch": 128},
+        "cluster": {"chip": "h100-sxm", "chips": 32},
     }
 
     def first(*ablated: Part) -> int:
