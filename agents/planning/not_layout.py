@@ -4,6 +4,8 @@ from agents.causes import CAUSE_PHRASE, NOT_LAYOUT
 from agents.findings import Diagnosis, PlanResult
 from agents.remedies.remedy import Remedy
 
+SHORT = 60  # characters: a reason that only names the cause
+
 
 def said_first(result: PlanResult, *, relieved: bool) -> PlanResult:
     """The answer with that sentence ahead of the diagnosis' summary and of the first rationale; as it is otherwise.
@@ -25,7 +27,9 @@ def said_first(result: PlanResult, *, relieved: bool) -> PlanResult:
 def _sentence(diagnosis: Diagnosis, first: Remedy | None) -> str:
     if first is not None:
         title = first.title.rstrip(".")
-        return f"Before any change of layout: {title[:1].lower()}{title[1:]}. {first.why}".strip()
+        # the cause alone is what the summary goes on with
+        why = "" if CAUSE_PHRASE[diagnosis.cause] in first.why and len(first.why) < SHORT else first.why
+        return f"Before any change of layout: {title[:1].lower()}{title[1:]}. {why}".strip()
     if diagnosis.cause not in NOT_LAYOUT or diagnosis.cause == "unknown":
         return ""
     return f"No change of layout removes {CAUSE_PHRASE[diagnosis.cause]}."
